@@ -110,10 +110,7 @@ def measure(records: int) -> dict[str, float]:
     words = (FOLDER, str(records), LINE, str(NEW), str(RUNS))
     try:
         done = subprocess.run(
-            [*lab, *PYTHON, "-c", INSIDE, *words],
-            stdout=subprocess.PIPE,
-            check=True,
-            timeout=LIMIT_S,
+            [*lab, *PYTHON, "-c", INSIDE, *words], stdout=subprocess.PIPE, check=True, timeout=LIMIT_S
         )
     finally:
         subprocess.run([*lab, "rm", "-rf", FOLDER], check=True)

@@ -10,12 +10,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def campaign(
-    tasks: int,
-    clusters: Iterable[str] = ("beta",),
-    *,
-    number: int = 0,
-    ended: int = 0,
-    is_idempotent: bool = False,
+    tasks: int, clusters: Iterable[str] = ("beta",), *, number: int = 0, ended: int = 0, is_idempotent: bool = False
 ) -> Campaign:
     """Return one that goes on; it has no number yet where none is given."""
     wishes = {name: JdlClusterSettings(exec_file="run") for name in clusters}

@@ -99,8 +99,7 @@ def brought(tasks: int) -> list[Row]:
 def _lines(tasks: int) -> str:
     """Return a file with blank lines and words that come again."""
     return "".join(
-        f"case-{n % (tasks // 2 + 1)} --seed {n} 'two words'\n{chr(10) * (n % 100 == 0)}"
-        for n in range(tasks)
+        f"case-{n % (tasks // 2 + 1)} --seed {n} 'two words'\n{chr(10) * (n % 100 == 0)}" for n in range(tasks)
     )
 
 

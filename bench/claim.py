@@ -14,11 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import remote_job_claim_script
-from gridbridge.batch.remote_job_script_writer import (
-    ShellStartMode,
-    WrapperScriptValues,
-    write_wrapper_script,
-)
+from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues, write_wrapper_script
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed

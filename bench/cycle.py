@@ -47,13 +47,7 @@ def rows() -> list[Row]:
     many, few = _took_s(_seen(TASKS)), _took_s(_seen(TASKS // 10))
     return [
         Row(what="decisions of a cycle", measured=many, unit="s CPU", limit=MOST_S, baseline=few),
-        Row(
-            what="  of a tenth of the tasks",
-            measured=many / few,
-            unit="times",
-            limit=MOST_TIMES,
-            needs_whole=True,
-        ),
+        Row(what="  of a tenth of the tasks", measured=many / few, unit="times", limit=MOST_TIMES, needs_whole=True),
     ]
 
 
@@ -78,31 +72,24 @@ def _seen(tasks: int) -> CampaignCycleSituation:
         waiting={one.number: tasks // CAMPAIGNS for one in campaigns},
         arrays=tuple(_array(number, names, name) for number, name in pairs),
         room={
-            name: ClusterCapacity(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
-            for name in names
+            name: ClusterCapacity(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360) for name in names
         },
         max_tasks=1000,
         there=tuple(
-            ListedTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
-            for number, name in pairs
+            ListedTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0) for number, name in pairs
         ),
         ended=tuple(map(_attempt, range(ENDED))),
         ratios=tuple(
-            JobRatio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2)
-            for number, name in pairs
+            JobRatio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2) for number, name in pairs
         ),
         sharing=FairShareInputs(
-            by=FairShareUnit.USER,
-            first_tasks=5,
-            mean_s={one.number: dict.fromkeys(names, 60.0) for one in campaigns},
+            by=FairShareUnit.USER, first_tasks=5, mean_s={one.number: dict.fromkeys(names, 60.0) for one in campaigns}
         ),
         at=NOW,
         asked=frozenset(names),
         events=tuple(_event(n, names[n % CLUSTERS]) for n in range(EVENTS)),
         records=tuple(
-            ClusterSuccessRecord(
-                campaign=number, cluster=name, successes=30, durations_s=(60,) * 30
-            )
+            ClusterSuccessRecord(campaign=number, cluster=name, successes=30, durations_s=(60,) * 30)
             for number, name in pairs
         ),
     )
@@ -119,9 +106,7 @@ def _campaign(number: int, names: list[str], waiting: int) -> Campaign:
         tasks=2 * waiting,
         ended=waiting,
         digest="",
-        jdl=Jdl(
-            name="bench", clusters={name: JdlClusterSettings(exec_file="run") for name in names}
-        ),
+        jdl=Jdl(name="bench", clusters={name: JdlClusterSettings(exec_file="run") for name in names}),
     )
 
 

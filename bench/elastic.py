@@ -85,9 +85,7 @@ def _job_row(row: bytes, number: int) -> bytes:
 def make_qhost(hosts: int) -> bytes:
     """Print the hosts, each with its memory."""
     golden = (GOLDEN / "hosts.xml").read_bytes()
-    row = row_of(golden, HOST, END_OF_HOST, b"'alpha-n1'").replace(
-        END_OF_HOST, MEMORY + END_OF_HOST
-    )
+    row = row_of(golden, HOST, END_OF_HOST, b"'alpha-n1'").replace(END_OF_HOST, MEMORY + END_OF_HOST)
     head = golden.partition(HOST)[0]
     names = (b"'node%05d'" % number for number in range(hosts))
     return head + b"".join(row.replace(b"'alpha-n1'", one) for one in names) + b"</qhost>\n"
@@ -108,23 +106,15 @@ def read_bare(folder: Path) -> int:
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
-    from gridbridge.model.elastic.balance_sections import (
-        BalanceSection,
-        DemandPolicySection,
-        NodePoolSection,
-    )
+    from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
     from gridbridge.model.key_settings import QueueRequests
 
     pools = {
-        "small": NodePoolSection(
-            slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000
-        ),
+        "small": NodePoolSection(slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000),
         "large": NodePoolSection(slots=64, resources=QueueRequests(h_vmem="256G"), price=20),
     }
     seen = observed_or_saved_cell.load_saved_situation(str(folder))
-    found = round_decision.decide_balance_plan(
-        seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools
-    )
+    found = round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)
     assert found.add, found.verdict
     return found.figures.tasks // TASKS
 
@@ -181,8 +171,7 @@ def find_misses(whole: dict[str, dict[str, float]], half: dict[str, float], jobs
     checks = {
         f"plan: {ours['ratio']:.2f} > {MOST_RATIO} times": ours["ratio"] <= MOST_RATIO,
         f"plan: {ours['peak_mb']:.0f} > {MOST_PEAK_MB:.0f} MB": ours["peak_mb"] <= MOST_PEAK_MB,
-        f"plan: {ours['growth']:.2f} > {MOST_GROWTH} times half of it": ours["growth"]
-        <= MOST_GROWTH,
+        f"plan: {ours['growth']:.2f} > {MOST_GROWTH} times half of it": ours["growth"] <= MOST_GROWTH,
     }
     missed = [miss for miss, is_met in checks.items() if not is_met]
     return [miss for miss, is_met in counts.items() if not is_met] + judged(missed)

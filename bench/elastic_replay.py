@@ -26,10 +26,7 @@ from bench.brief import judged, sized
 from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
-from gridbridge.elastic.simulation.synthetic_workload import (
-    WorkloadDistribution,
-    generate_synthetic_workload,
-)
+from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
@@ -45,9 +42,7 @@ MONTH_DAYS, MOST_MONTH_S = sized(30.0, 1.0), 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
 MOST_OFF = 0.02  # of cost and of wait
 BY_HOUR = DemandPolicySection(billing_s=3600.0)
-FRUGAL = DemandPolicySection(
-    wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0
-)
+FRUGAL = DemandPolicySection(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
 WAYS = {
     "always-on": (ComparedReplayRules.ALWAYS_ON, DemandPolicySection()),
     "starcluster": (ComparedReplayRules.STARCLUSTER, DemandPolicySection()),
@@ -63,29 +58,19 @@ SPREADS = {
     "azge, spread": (ComparedReplayRules.AZGE, DemandPolicySection()),
 }
 FILLED = {
-    f"filled, {slots} spare": DemandPolicySection(
-        spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0
-    )
+    f"filled, {slots} spare": DemandPolicySection(spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0)
     for slots in (0, 8, 16, 20, 24)
-} | {
-    "filled, patient": DemandPolicySection(
-        idle_timeout_s=0.0, shrink_pause_s=0.0, wait_s=450.0, grow_pause_s=300.0
-    )
-}
+} | {"filled, patient": DemandPolicySection(idle_timeout_s=0.0, shrink_pause_s=0.0, wait_s=450.0, grow_pause_s=300.0)}
 
 
 def week(seed: str, load: float, days: float) -> tuple[RecordedReplayTask, ...]:
     """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
-    asked = WorkloadDistribution(
-        seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots
-    )
+    asked = WorkloadDistribution(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
     return tuple(generate_synthetic_workload(asked).tasks)
 
 
-def swept(
-    tasks: tuple[RecordedReplayTask, ...], always_on: PolicyReplayResult
-) -> tuple[PolicyReplayResult, ...]:
+def swept(tasks: tuple[RecordedReplayTask, ...], always_on: PolicyReplayResult) -> tuple[PolicyReplayResult, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
     ways = replay_policy_comparison.vary_policy_settings(
         make_replay_policy(ComparedReplayRules.SQUEEZE, TERMS, DemandPolicySection())
@@ -117,14 +102,10 @@ def month() -> float:
     """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
     slots = TERMS.max_nodes * TERMS.slots
     tasks = generate_synthetic_workload(
-        WorkloadDistribution(
-            seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots
-        )
+        WorkloadDistribution(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
     ).tasks
     begun = time.process_time()
-    WorkloadReplay(
-        tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())
-    ).run()
+    WorkloadReplay(tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())).run()
     return time.process_time() - begun
 
 

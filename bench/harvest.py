@@ -86,9 +86,7 @@ def _harvested(grid: Grid) -> list[Row]:
     beside = _played(grid)
     grid.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
     until(lambda: not _listed(grid, number))
-    later = [
-        (ours - alone) / PASS_S for ours, alone in zip(beside.waits_s, plain.waits_s, strict=True)
-    ]
+    later = [(ours - alone) / PASS_S for ours, alone in zip(beside.waits_s, plain.waits_s, strict=True)]
     return [
         Row(what="idle slots that are harvested", measured=_part(beside), unit="of them",
             limit=LEAST_PART, is_least=True, baseline=_part(plain), needs_whole=True),

@@ -18,9 +18,7 @@ from tests.lab.campaigns.runner import start
 from tests.lab.grid import Grid
 
 SIZE = {"beta": 1000, "gamma": 30}  # tasks of an array
-AT_ONCE = sized(
-    (1, 5, 20), (1, 20)
-)  # arrays of a call; a cycle sends twenty of a campaign to a cluster at most
+AT_ONCE = sized((1, 5, 20), (1, 20))  # arrays of a call; a cycle sends twenty of a campaign to a cluster at most
 TURNS = sized(5, 1)
 LEAST = {1: 0.2, 20: 0.9}  # of by hand, by arrays of a call: one bears all that a call costs
 FIRST = {"beta": 1000, "gamma": 5000}  # numbers of arrays: the runner's own are lower
@@ -98,11 +96,7 @@ def rows() -> list[Row]:
 
 def _campaign(grid: Grid) -> int:
     """Bring a campaign of which the runner sends nothing: it is paused at once."""
-    jdl = {
-        "name": "injected",
-        "nb_jobs": SENT + TURNS * sum(AT_ONCE) * sum(SIZE.values()),
-        "type": "normal",
-    }
+    jdl = {"name": "injected", "nb_jobs": SENT + TURNS * sum(AT_ONCE) * sum(SIZE.values()), "type": "normal"}
     clusters: dict[str, dict[str, str]] = {name: {} for name in SIZE}
     text = json.dumps({**jdl, "exec_file": "true", "walltime": "0:5", "clusters": clusters})
     done = grid.on(HOST, "gridsub", "-", user="alice", stdin=text, timeout_s=200)

@@ -23,11 +23,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -46,9 +42,7 @@ def rows(tasks: int) -> list[Row]:
         look_s = site.look_s()
         site.end(tasks - tasks // 10)
         size = site.size() / tasks
-        plain = (
-            sum(len(f"{n},success,beta,1,0,60,{n // ARRAY},{n}\n") for n in range(tasks)) / tasks
-        )
+        plain = sum(len(f"{n},success,beta,1,0,60,{n // ARRAY},{n}\n") for n in range(tasks)) / tasks
         many_s, times = site.shown_s(), site.look_s() / look_s
     return [
         Row(what="state of an ended task", measured=size, unit="bytes", limit=MOST_BYTES,
@@ -68,13 +62,9 @@ class _Site:
         os.mkdir(f"{folder}/published")
         self._database, clock = StateFile.open(f"sqlite:///{folder}/state.db"), Clock()
         self._campaigns = CampaignRows(self._database)
-        forecasts = CampaignForecastUpdater(
-            self._campaigns, CampaignStatisticsRows(self._database), clock, 15.0
-        )
+        forecasts = CampaignForecastUpdater(self._campaigns, CampaignStatisticsRows(self._database), clock, 15.0)
         published = f"{folder}/published"
-        self._publication = CampaignPublisher(
-            self._database, self._campaigns, forecasts, clock, published
-        )
+        self._publication = CampaignPublisher(self._database, self._campaigns, forecasts, clock, published)
         self._tries = CampaignAttemptRows(self._database, self._campaigns)
         self._copies = SpeculativeAttemptRows(self._database, self._campaigns)
         self._number = self._campaigns.add(campaign(tasks), "token")

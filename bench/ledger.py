@@ -23,11 +23,7 @@ def rows(tasks: int) -> list[Row]:
     first_ms, last_ms = (statistics.median(some) for some in (took_ms[:SOME], took_ms[-SOME:]))
     limit = MOST_TIMES * first_ms
     what = f"the last of {tasks} noted"
-    return [
-        Row(
-            what=what, measured=last_ms, unit="ms", limit=limit, baseline=first_ms, needs_whole=True
-        )
-    ]
+    return [Row(what=what, measured=last_ms, unit="ms", limit=limit, baseline=first_ms, needs_whole=True)]
 
 
 def _noted_ms(folder: str, first: int) -> float:

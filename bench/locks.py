@@ -35,11 +35,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatioUpdate,
     TaskRetry,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-    TaskMissingSince,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -49,9 +45,7 @@ TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be
 CAMPAIGNS, CLUSTERS = 200, 50  # as bench/cycle.py has them
 MOST_S = 0.5
-TERMS = JobRatioInputs(
-    old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
-)
+TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
 def rows() -> list[Row]:
@@ -140,16 +134,10 @@ def _restored(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
-            database,
-            CampaignStatisticsRecorder(database),
-            Clock(),
-            FailuresSection(),
-            _Ledger(tasks),
+            database, CampaignStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
         )
         database.told()
-        actions.do(
-            CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),))
-        )
+        actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
         assert not CampaignRows(database).waiting()
         return {"  taken over": database.told()}
 
@@ -182,9 +170,7 @@ def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> N
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = campaign_journal.campaign_cycle_journal_entry(
-        seen, CampaignCyclePlan(ended=ended), NOON
-    )
+    entry = campaign_journal.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
     assert entry
     DecisionJournal(database).keep(entry)
 
@@ -196,33 +182,22 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
     """
     sent = campaigns.open_arrays()
     ended = tuple(
-        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT)
-        for array in sent
-        for one in campaigns.pending(array)
+        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for array in sent for one in campaigns.pending(array)
     )
     again = tuple(
-        TaskRetry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome)
-        for one in ended
+        TaskRetry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome) for one in ended
     )
     missed = tuple(
-        TaskMissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON)
-        for one in ended
+        TaskMissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON) for one in ended
     )
     predicted = tuple(
         JobRatioUpdate(
-            campaign=number,
-            cluster=f"c{at}",
-            law=JobRatioRule.MEASURED,
-            terms=TERMS,
-            ratio=1.0,
-            submitted=1,
+            campaign=number, cluster=f"c{at}", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1
         )
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CampaignPlanExecutor(
-        database, CampaignStatisticsRecorder(database), Clock(), FailuresSection()
-    )
+    actions = CampaignPlanExecutor(database, CampaignStatisticsRecorder(database), Clock(), FailuresSection())
     actions.do(CampaignCyclePlan(missed=missed))
     actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended

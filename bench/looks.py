@@ -34,14 +34,7 @@ LOOKS = {
     "gridbridge balance plan": ("root", "gridbridge", "balance", "plan"),
     "gridclusters": ("alice", "gridclusters"),
     "gridstat": ("alice", "gridstat", "--published", PUBLISHED),
-    f"gridstat -f, {TASKS} tasks": (
-        "alice",
-        "gridstat",
-        str(NUMBER),
-        "-f",
-        "--published",
-        PUBLISHED,
-    ),
+    f"gridstat -f, {TASKS} tasks": ("alice", "gridstat", str(NUMBER), "-f", "--published", PUBLISHED),
 }
 
 # Publish a campaign of which argv[1] tasks have ended.

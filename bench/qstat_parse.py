@@ -67,10 +67,7 @@ def read_ours(data: bytes) -> int:
     return sum(map(len, snapshot.jobs.values()))
 
 
-READERS: dict[str, Callable[[bytes], int]] = {
-    "bare lxml": read_bare,
-    "parse_cluster_snapshot": read_ours,
-}
+READERS: dict[str, Callable[[bytes], int]] = {"bare lxml": read_bare, "parse_cluster_snapshot": read_ours}
 
 
 def measure(reader: str, document: Path) -> dict[str, float]:
@@ -109,10 +106,8 @@ def find_misses(result: dict[str, dict[str, float]], jobs: int) -> list[str]:
         f"parse_cluster_snapshot: kept {ours['rows']} rows, not {OWN}": ours["rows"] == OWN,
     }
     checks = {
-        f"parse_cluster_snapshot: {ours['ratio']:.2f} > {MOST_RATIO} times": ours["ratio"]
-        <= MOST_RATIO,
-        f"parse_cluster_snapshot: {ours['peak_mb']:.0f} > {MOST_PEAK_MB:.0f} MB": ours["peak_mb"]
-        <= MOST_PEAK_MB,
+        f"parse_cluster_snapshot: {ours['ratio']:.2f} > {MOST_RATIO} times": ours["ratio"] <= MOST_RATIO,
+        f"parse_cluster_snapshot: {ours['peak_mb']:.0f} > {MOST_PEAK_MB:.0f} MB": ours["peak_mb"] <= MOST_PEAK_MB,
     }
     missed = [miss for miss, is_met in checks.items() if not is_met]
     return [miss for miss, is_met in counts.items() if not is_met] + judged(missed)

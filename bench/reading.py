@@ -27,12 +27,7 @@ from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-SIZE, FEW, MANY, RUNS = (
-    1000,
-    sized(10, 1),
-    sized(100, 10),
-    sized(5, 2),
-)  # tasks of an array, arrays, looks
+SIZE, FEW, MANY, RUNS = (1000, sized(10, 1), sized(100, 10), sized(5, 2))  # tasks of an array, arrays, looks
 MOST_S = 1.0  # of a cycle's decisions altogether
 RUNNING = JobState([JobStateFact.RUNNING])
 

@@ -53,11 +53,7 @@ def main() -> int:
     options.add_argument("--json", metavar="FILE")
     options.add_argument("--tasks", metavar="N", type=int, default=TASKS)
     given = options.parse_args()
-    rows = [
-        row
-        for what, (act, form) in PLANS.items()
-        for row in _measured(what, act, form, given.tasks)
-    ]
+    rows = [row for what, (act, form) in PLANS.items() for row in _measured(what, act, form, given.tasks)]
     if given.json:
         with open(given.json, "w", encoding="utf-8") as file:
             json.dump({row.what.strip(): row.measured for row in rows}, file)
@@ -109,16 +105,12 @@ def _drained_waiting(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 def _one_job(seen: PlacementSnapshot) -> PlacementSnapshot:
     job = replace(seen.jobs[0], name=ALL, replicas=0)
-    tasks = (
-        replace(task, job=ALL, number=number, replicas=()) for number, task in enumerate(seen.tasks)
-    )
+    tasks = (replace(task, job=ALL, number=number, replicas=()) for number, task in enumerate(seen.tasks))
     return replace(seen, jobs=(job,), tasks=tuple(tasks))
 
 
 def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(
-        seen, tasks=tuple(replace(task, state=PlacementTaskState.RUNNING) for task in seen.tasks)
-    )
+    return replace(seen, tasks=tuple(replace(task, state=PlacementTaskState.RUNNING) for task in seen.tasks))
 
 
 def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
@@ -195,9 +187,7 @@ def _tasks(jobs: tuple[PlacementJobOrDataset, ...], random: Random) -> list[Plac
     return found
 
 
-def _measured(
-    what: str, act: Act, form: Callable[[PlacementSnapshot], PlacementSnapshot], tasks: int
-) -> list[Row]:
+def _measured(what: str, act: Act, form: Callable[[PlacementSnapshot], PlacementSnapshot], tasks: int) -> list[Row]:
     whole, tenth = form(made(tasks)), form(made(tasks // 10))
     took_s, less_s = _cpu_s(act, whole), _cpu_s(act, tenth)
     return [

@@ -97,10 +97,5 @@ def rate(site: Site, _: Size) -> list[Row]:
             is_least=True,
             needs_whole=True,
         ),
-        Row(
-            what="  and read where it lies",
-            measured=MB / best_s["made"],
-            unit="MB/s",
-            baseline=plain,
-        ),
+        Row(what="  and read where it lies", measured=MB / best_s["made"], unit="MB/s", baseline=plain),
     ]

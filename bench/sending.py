@@ -68,9 +68,7 @@ class _Site:
     def _call(self, folder: str) -> tuple[float, float]:
         with RootLedger(1, folder) as ledger:
             ledger.require(os.getuid(), "")
-        noted = (
-            f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent
-        )
+        noted = (f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent)
         Path(folder, "c.1").write_text("".join(noted))
         with RootLedger(1, folder) as ledger:
             read_s = _cpu_s(lambda: self._read(ledger))

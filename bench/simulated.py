@@ -12,12 +12,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from bench.bag import campaign
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    JobRatio,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, JobRatio, ListedTaskCounts
 from gridbridge.model.campaigns.forecast import CampaignProgress, CampaignRunTimesAtCluster
 
 CYCLE_S = 15.0
@@ -57,9 +52,7 @@ class Cluster:
 class Ours:
     """The cycle of gridbridge-runner, without a world."""
 
-    def __init__(
-        self, clusters: Sequence[Cluster], law: JobRatioRule = JobRatioRule.MEASURED
-    ) -> None:
+    def __init__(self, clusters: Sequence[Cluster], law: JobRatioRule = JobRatioRule.MEASURED) -> None:
         self._campaign = campaign(1, [one.name for one in clusters], number=1)
         self._law = law
         self._ratios: dict[str, JobRatio] = {}
@@ -83,9 +76,7 @@ class Ours:
             arrays=(),
             max_tasks=1000,
             room={
-                one.name: ClusterCapacity(
-                    free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1
-                )
+                one.name: ClusterCapacity(free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1)
                 for one in clusters
             },
             there=tuple(self._there(one) for one in clusters),

@@ -46,9 +46,7 @@ TASKS, FEW = sized(10_000, 1_000), sized(1_000, 100)
 CAMPAIGNS = sized(300, 40)
 MOST_TIMES = 1.15  # of the lower bound
 LARGE_SEEDS, SMALL_SEEDS = range(1, sized(4, 2)), range(1, sized(6, 2))
-TOLD = dict(
-    zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True)
-)  # docs/reference/figures.md, of FEW
+TOLD = dict(zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True))  # docs/reference/figures.md, of FEW
 MOST_TIMES_UNLUCKY = 2.0  # of the bound of a campaign without unlucky attempts
 SEEDS = range(1, sized(8, 3))
 FILLED_S = 45.0
@@ -73,9 +71,7 @@ def small() -> Iterator[Row]:
     """Compare the mean of some small campaigns, and the longest, with what is told of them."""
     for kind in KINDS:
         ours, cigri = zip(*_makespans(kind, FEW, SMALL_SEEDS), strict=True)
-        yield Row(
-            what=f"makespan, {FEW} {kind}", measured=mean(ours), unit="x", baseline=mean(cigri)
-        )
+        yield Row(what=f"makespan, {FEW} {kind}", measured=mean(ours), unit="x", baseline=mean(cigri))
         yield Row(what="  the longest", measured=max(ours), unit="x", baseline=max(cigri))
         yield Row(what="  docs/reference/figures.md has the mean", measured=TOLD[kind], unit="x")
 
@@ -151,17 +147,8 @@ def holding(campaigns: int, seed: int) -> Iterator[Row]:
     p50 = 100 * sum(took <= each for each, _, took in known) / len(known)
     p90 = 100 * sum(took <= each for _, each, took in known) / len(known)
     yield Row(what="the P50 holds", measured=p50, unit="%")
-    yield Row(
-        what="the P90 holds, at least",
-        measured=p90,
-        unit="%",
-        limit=HOLDS[0],
-        is_least=True,
-        needs_whole=True,
-    )
-    yield Row(
-        what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1], needs_whole=True
-    )
+    yield Row(what="the P90 holds, at least", measured=p90, unit="%", limit=HOLDS[0], is_least=True, needs_whole=True)
+    yield Row(what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1], needs_whole=True)
     for kind in kinds:
         some = [one for one, each in zip(found, cycle(kinds), strict=False) if each == kind]
         held = [took <= one.p90_s for one, took in some if one.p90_s]

@@ -320,16 +320,12 @@ class Site:
     def written(self, name: str) -> float:
         """Wait for a file that a job writes into FOLDER and return the time that stands in it."""
         path = f"{FOLDER}/{name}"
-        found = self.grid.until(
-            lambda: self.grid.on(HOST, "cat", path).out.strip(), f"{path} to be written", 120
-        )
+        found = self.grid.until(lambda: self.grid.on(HOST, "cat", path).out.strip(), f"{path} to be written", 120)
         return float(found)
 
     def _make_folder(self) -> None:
         starter = (Path(__file__).parent / "plain-starter.sh").read_text()
-        script = (
-            f"mkdir -p {FOLDER}/accepted && cat >{FOLDER}/starter && chmod 755 {FOLDER}/starter"
-        )
+        script = f"mkdir -p {FOLDER}/accepted && cat >{FOLDER}/starter && chmod 755 {FOLDER}/starter"
         done = self.grid.on(HOST, "sh", "-c", script, user="alice", stdin=starter)
         assert done.status == 0, done
 

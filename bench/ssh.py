@@ -91,13 +91,7 @@ def acceptance(site: Site, _: Size) -> list[Row]:
             baseline=bare_s,
             needs_whole=True,
         ),
-        Row(
-            what="  of them accepted",
-            measured=len(times),
-            unit="jobs",
-            limit=AT_ONCE,
-            is_least=True,
-        ),
+        Row(what="  of them accepted", measured=len(times), unit="jobs", limit=AT_ONCE, is_least=True),
     ]
 
 

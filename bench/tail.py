@@ -51,9 +51,7 @@ class Place:
 class Straggling:
     """A campaign whose attempts take long now and then."""
 
-    def __init__(
-        self, clusters: Sequence[Cluster], lengths: Sequence[float], seed: int, copies: int
-    ) -> None:
+    def __init__(self, clusters: Sequence[Cluster], lengths: Sequence[float], seed: int, copies: int) -> None:
         self._places = {one.name: Place(one) for one in clusters}
         self._lengths = lengths
         self._seed = seed
@@ -112,9 +110,7 @@ class Straggling:
                 self.copied += 1
         for one in decided.predicted:
             ratio, sent = one.ratio, one.submitted
-            self._ratios[one.cluster] = JobRatio(
-                campaign=1, cluster=one.cluster, ratio=ratio, submitted=sent
-            )
+            self._ratios[one.cluster] = JobRatio(campaign=1, cluster=one.cluster, ratio=ratio, submitted=sent)
 
     def _end_losers(self, place: Place, now: float) -> None:
         lost = [one for one in place.running if one.task in self._won]
@@ -132,9 +128,7 @@ class Straggling:
         one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
-        tail = CampaignStragglers(
-            campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live
-        )
+        tail = CampaignStragglers(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
         return CampaignCycleSituation(
             campaigns=(one,),
             waiting={1: len(self._left)},
@@ -143,9 +137,7 @@ class Straggling:
             at=NOON + timedelta(seconds=now),
             room={
                 name: ClusterCapacity(
-                    free_slots=one.known.slots - len(one.running),
-                    max_slots=one.known.slots,
-                    flood_rate=0.1,
+                    free_slots=one.known.slots - len(one.running), max_slots=one.known.slots, flood_rate=0.1
                 )
                 for name, one in self._places.items()
             },
@@ -161,9 +153,7 @@ class Straggling:
         for name, place in self._places.items():
             for one in place.running:
                 if one.task not in self._won and one.task not in waiting:
-                    yield LiveAttempt(
-                        task=one.task, attempt=one.attempt, cluster=name, elapsed_s=now - one.start
-                    )
+                    yield LiveAttempt(task=one.task, attempt=one.attempt, cluster=name, elapsed_s=now - one.start)
 
     def _rivals(self) -> Iterable[CompetingAttempt]:
         for task, attempts in self._attempts.items():

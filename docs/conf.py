@@ -16,15 +16,7 @@ project = "gridbridge"
 author = "the gridbridge authors"
 copyright = "the gridbridge authors"
 release = __version__
-extensions = [
-    "myst_parser",
-    "sphinx_click",
-    "sphinx_copybutton",
-    "sphinx.ext.graphviz",
-    "console",
-    "keys",
-    "manual",
-]
+extensions = ["myst_parser", "sphinx_click", "sphinx_copybutton", "sphinx.ext.graphviz", "console", "keys", "manual"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
 html_theme = "furo"
@@ -85,6 +77,4 @@ def _page(path: Path) -> tuple[str, str, str, str, int]:
 
 
 man_pages = [_page(path) for path in sorted((HERE / "reference/commands").glob("*.md"))]
-man_pages += [
-    ("reference/configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5)
-]
+man_pages += [("reference/configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5)]

@@ -44,9 +44,7 @@ class FileWritableByOthers(ConfigError):
     """A file that others can change is refused; `mend` is the repair command."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
-        super().__init__(
-            (f"others could have written {path}, for {wrong}. Read it, then run: {mend}",)
-        )
+        super().__init__((f"others could have written {path}, for {wrong}. Read it, then run: {mend}",))
         self.path = path
         self.wrong = wrong
         self.mend = mend

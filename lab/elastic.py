@@ -110,16 +110,12 @@ def play() -> int:
     finally:
         sh(f"mv {KEPT} {TOML}; {CLEAR}")
     wrong = faults(story, _ends(job), picture)
-    return concluded(
-        f"{TASKS} tasks", wrong, begun, f"how many hosts there were when: {picture}", NEXT
-    )
+    return concluded(f"{TASKS} tasks", wrong, begun, f"how many hosts there were when: {picture}", NEXT)
 
 
 def with_sections(toml: str) -> str:
     """Return a configuration with the demo's sections in the place of its own."""
-    kept = re.sub(
-        r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml
-    )
+    kept = re.sub(r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml)
     return kept.rstrip("\n") + "\n" + SECTIONS
 
 

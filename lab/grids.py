@@ -89,9 +89,7 @@ class Lab:
 
     def look(self) -> tuple[dict[str, Row], Report]:
         """Ask qstat and gridbridge."""
-        listed, _, report = _as_alice("qstat; echo ===; gridbridge status --json").partition(
-            "===\n"
-        )
+        listed, _, report = _as_alice("qstat; echo ===; gridbridge status --json").partition("===\n")
         rows = [line.split() for line in listed.splitlines()[2:]]
         found = {row[0]: Row(state=row[4], queue=row[7] if "@" in row[7] else "") for row in rows}
         return found, json.loads(report or NOTHING)
@@ -145,8 +143,7 @@ class Folders:
     def submit(self, scripts: Sequence[str]) -> list[str]:
         """Submit by the cluster's program."""
         answers = (
-            _embedded("alpha", "submit", f"--name=flood{n}", stdin=f"{script}\n")
-            for n, script in enumerate(scripts, 1)
+            _embedded("alpha", "submit", f"--name=flood{n}", stdin=f"{script}\n") for n, script in enumerate(scripts, 1)
         )
         return [answer.strip() for answer in answers]
 

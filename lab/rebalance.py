@@ -112,9 +112,7 @@ def _until(is_so: Callable[[], bool], what: str) -> None:
 
 def _running(host: str) -> int:
     """Return how many of bob's jobs run on a cluster."""
-    return sum(
-        row[4:5] == ["r"] for row in map(str.split, sh("qstat -u bob", host=host).split("\n"))
-    )
+    return sum(row[4:5] == ["r"] for row in map(str.split, sh("qstat -u bob", host=host).split("\n")))
 
 
 def _plan(jobs: Sequence[str]) -> int:

@@ -222,9 +222,7 @@ class FoldersStage:
 def _quick(toml: str, may_wait: Mapping[str, int]) -> str:
     toml = re.sub(r"(?ms)^(\[runner\]$.*?)^#?interval_s = \S+", r"\1interval_s = 5", toml, count=1)
     toml = re.sub(r"(?m)^\[campaigns\.\w+\]\n", "", re.sub(r"(?m)^flood_rate = .*\n", "", toml))
-    return toml + "".join(
-        f"\n[campaigns.{name}]\nflood_rate = {rate}\n" for name, rate in may_wait.items()
-    )
+    return toml + "".join(f"\n[campaigns.{name}]\nflood_rate = {rate}\n" for name, rate in may_wait.items())
 
 
 def _embedded(cluster: str, *words: str, stdin: str = "") -> str:

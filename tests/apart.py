@@ -41,9 +41,7 @@ class Apart:
 
     def __init__(self, become: tuple[str, ...]) -> None:
         argv = (*become, str(ROOT / "lab/apart"), "/bin/sh")
-        self._shell = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
-        )
+        self._shell = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
 
     def close(self) -> None:
         """End it: nothing of it is left."""

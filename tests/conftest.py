@@ -23,9 +23,7 @@ settings.register_profile("same", patient, derandomize=True, database=None)
 settings.register_profile("search", patient, max_examples=2000)  # of `make test-long`
 settings.load_profile("same")
 of_modules = providers._get_local_constants  # that a worker happens to have imported
-providers._get_local_constants = lambda: (
-    providers._local_constants if settings().derandomize else of_modules()
-)
+providers._get_local_constants = lambda: providers._local_constants if settings().derandomize else of_modules()
 
 
 @pytest.fixture(autouse=True)

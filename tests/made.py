@@ -10,9 +10,7 @@ from sqlalchemy import Connection, text
 
 from gridbridge.state.database import state_file
 
-MIGRATED = text(
-    "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'sqlite_stat1' ORDER BY rowid"
-)
+MIGRATED = text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'sqlite_stat1' ORDER BY rowid")
 ALIKE = text("SELECT tbl, idx, stat FROM sqlite_stat1")
 KNOWN_ALIKE = text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
 VERSION = text("INSERT INTO alembic_version VALUES (:head)")

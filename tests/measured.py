@@ -68,15 +68,9 @@ def site(folder: Path) -> tuple[str, str]:
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
         published_campaign_files.publish_campaign_value(value, str(folder / "published"))
-    published_json.publish_rebalance_round_begin(
-        RebalanceRoundKind.TASKS, ago(7200), str(folder / "published")
-    )
-    published_json.publish_rebalance_round_begin(
-        RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published")
-    )
-    published_json.publish_rebalance_round_end(
-        RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published")
-    )
+    published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
+    published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
+    published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))
     published_balance_file.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
@@ -108,18 +102,9 @@ def campaigns() -> ShownCampaigns:
 def grid() -> ShownCampaignClusters:
     """Return a cluster that answers, and one that does not."""
     beta = ShownCampaignCluster(
-        name="beta",
-        kind="gridengine",
-        answered_at=ago(5),
-        slots=4,
-        used=4,
-        free=0,
-        waiting=1,
-        running=4,
+        name="beta", kind="gridengine", answered_at=ago(5), slots=4, used=4, free=0, waiting=1, running=4
     )
-    return ShownCampaignClusters(
-        at=ago(5), clusters=(beta, ShownCampaignCluster(name="gamma", kind="oar"))
-    )
+    return ShownCampaignClusters(at=ago(5), clusters=(beta, ShownCampaignCluster(name="gamma", kind="oar")))
 
 
 def events() -> ShownCampaignEvents:
@@ -143,13 +128,9 @@ def balance() -> PublishedBalance:
         cells.node("n5", None, "failed", pool="cheap"),
     )
     waits = (cells.waiting(2, tasks=6), cells.waiting(9, state="hqw"))
-    busy = cells.situation(
-        cells.instance("n1", (1, 1, 2)), cells.instance("n3", (4,)), wait=waits, nodes=nodes
-    )
+    busy = cells.situation(cells.instance("n1", (1, 1, 2)), cells.instance("n3", (4,)), wait=waits, nodes=nodes)
     seen = replace(busy, now=NOW, spent=3.5)
-    minutes = (
-        TasksEndedInMinute(minute=minute_since_epoch(ago(600)), tasks=2, run_s=240, wait_s=30),
-    )
+    minutes = (TasksEndedInMinute(minute=minute_since_epoch(ago(600)), tasks=2, run_s=240, wait_s=30),)
     counted = count_balancer_round_figures(
         seen, RecentlyEndedTasks(place=AccountingFilePosition(), minutes=minutes), "all.q"
     )
@@ -157,9 +138,7 @@ def balance() -> PublishedBalance:
         BalanceRefusal(job=8, cause=BalanceRefusalCause.HELD),
         BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY),
     )
-    plan = BalancePlan(
-        verdict=BalancePlanReason.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
-    )
+    plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused)
     done = BalancerRoundOutcome(
         took_s=0.25,
         sentence="2 jobs wait: add 1",

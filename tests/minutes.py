@@ -88,9 +88,7 @@ def main(arguments: Sequence[str]) -> int:
     all_took = read(JUNIT)
     minutes = (time.time() - (JUNIT / "began").stat().st_mtime) / 60
     chances = JUNIT / "second-chances"
-    sys.stdout.write(
-        report(all_took, minutes, chosen.budget, chances.read_text() if chances.exists() else "")
-    )
+    sys.stdout.write(report(all_took, minutes, chosen.budget, chances.read_text() if chances.exists() else ""))
     sys.stdout.write("\n")
     if chosen.note and (JUNIT / "lab.xml").exists():
         SECONDS.write_text(note(all_took))

@@ -52,9 +52,7 @@ def transfer(**values: object) -> PublishedTransfer:
     return replace(one, remote_facts=tuple(sorted(job_state(one.remote_state).facts)))
 
 
-def queue(
-    name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1
-) -> PublishedQueueOnHost:
+def queue(name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1) -> PublishedQueueOnHost:
     """Return a queue of two slots."""
     facts = tuple(sorted(queue_state(state).facts))
     return PublishedQueueOnHost(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
@@ -70,9 +68,7 @@ def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> Publi
 
 def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> PublishedLoadValues:
     """Return load values of that age."""
-    return PublishedLoadValues(
-        taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values)
-    )
+    return PublishedLoadValues(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
 
 
 def service() -> PublishedServiceStatus:
@@ -88,10 +84,7 @@ def shown(*transfers: PublishedTransfer, **values: object) -> PublishedFilesSnap
     quiet = PublishedFilesSnapshot(
         service=service(),
         load=load(),
-        clusters={
-            "alpha": cluster("alpha", queue()),
-            "beta": cluster("beta", queue("all.q@beta-n1", used=2)),
-        },
+        clusters={"alpha": cluster("alpha", queue()), "beta": cluster("beta", queue("all.q@beta-n1", used=2))},
         transfers=transfers,
     )
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
@@ -105,9 +98,7 @@ def history(one: PublishedTransfer, *texts: str) -> PublishedTransferTask:
     )
     _, _, job, task, _ = one.transfer.split(".")
     local = job if task == "0" else f"{job}.{task}"
-    return PublishedTransferTask(
-        job=local, attempts=(PublishedTransferHistory(transfer=one, events=events),)
-    )
+    return PublishedTransferTask(job=local, attempts=(PublishedTransferHistory(transfer=one, events=events),))
 
 
 def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTransferTask) -> str:

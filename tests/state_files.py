@@ -99,9 +99,7 @@ def state_file(tmp_path: Path) -> Iterator[StateFile]:
 def small_disk() -> Iterator[Path]:
     """Mount a filesystem of 1 MB."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", folder], check=True
-        )
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", folder], check=True)
         try:
             yield Path(folder)
         finally:

@@ -13,11 +13,7 @@ from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import (
-    ComparedReplayRules,
-    RecordedReplayTask,
-    ReplayNodeTerms,
-)
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, RecordedReplayTask, ReplayNodeTerms
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
@@ -51,9 +47,7 @@ def test_a_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -
     assert all(row.what and row.measured >= 0 for row in rows)
 
 
-def test_the_state_file_is_held_while_its_disk_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_state_file_is_held_while_its_disk_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No CPU is used then."""
     database = locks._Watched.open(f"sqlite:///{tmp_path}/state.db")
     assert isinstance(database, locks._Watched)

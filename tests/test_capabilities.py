@@ -69,9 +69,7 @@ def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
         if name.startswith("replay_")
     }
 
-    assert {
-        f"{one.replay.__module__}.{one.replay.__name__}" for one in PROGRAMS.values()
-    } == replays
+    assert {f"{one.replay.__module__}.{one.replay.__name__}" for one in PROGRAMS.values()} == replays
     assert len(replays) >= len(journals)
 
 
@@ -111,9 +109,7 @@ def test_a_command_that_is_no_subcommand_is_a_module_that_setup_cfg_names() -> N
 
 
 def test_contributing_names_the_files_that_get_a_line() -> None:
-    (told,) = re.findall(
-        r"^A new capability has three folders.*?fail if", page("CONTRIBUTING.md"), re.M | re.S
-    )
+    (told,) = re.findall(r"^A new capability has three folders.*?fail if", page("CONTRIBUTING.md"), re.M | re.S)
     names = re.findall(r"`((?:gridbridge/|docs/|conf/|tests/|setup)[a-z_/.]+)`", told)
 
     assert [one for one in names if not (ROOT / one).exists()] == []
@@ -125,7 +121,5 @@ def tables() -> set[str]:
     return {
         str(path.relative_to(ROOT))
         for path in PACKAGE.rglob("*.py")
-        if re.search(
-            r"^(CAPABILITIES\b|PROGRAMS = MappingProxyType)", path.read_text(), re.MULTILINE
-        )
+        if re.search(r"^(CAPABILITIES\b|PROGRAMS = MappingProxyType)", path.read_text(), re.MULTILINE)
     }

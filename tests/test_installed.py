@@ -24,9 +24,7 @@ def test_every_file_of_the_package_that_is_no_python_is_installed() -> None:
     assert packed == others
 
 
-def test_a_module_that_was_renamed_since_the_last_installation_is_not_installed(
-    tmp_path: Path,
-) -> None:
+def test_a_module_that_was_renamed_since_the_last_installation_is_not_installed(tmp_path: Path) -> None:
     """Setuptools leaves what it has built in build/lib, and packs all that is there."""
     (tmp_path / "tools").mkdir()
     shutil.copy(ROOT / "tools/wheel", tmp_path / "tools")
@@ -103,9 +101,7 @@ def test_programs_that_start_during_an_upgrade_have_one_version_whole(tmp_path: 
     build(tmp_path, wheel(tmp_path, "1"))
     argv = [tmp_path / "venv/bin/python3", "-I", "-c", PROGRAM + "print(*found)"]
     upgrade = subprocess.Popen(
-        [ROOT / "tools/environment", tmp_path, wheel(tmp_path, "2")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
+        [ROOT / "tools/environment", tmp_path, wheel(tmp_path, "2")], cwd=ROOT, stdout=subprocess.PIPE
     )
     ran = []
     while upgrade.poll() is None:

@@ -25,9 +25,7 @@ def test_a_test_has_its_file_and_its_name(took: tuple[Took, ...]) -> None:
     assert took[3].file == "tests/lab/site/test_check.py"
 
 
-def test_a_report_tells_the_slowest_the_folders_and_the_second_chances(
-    took: tuple[Took, ...],
-) -> None:
+def test_a_report_tells_the_slowest_the_folders_and_the_second_chances(took: tuple[Took, ...]) -> None:
     lines = report(took, 2.04, 30, "tests/lab/test_ssh.py::test_a: it was not there\n").split("\n")
 
     assert lines[1] == "    95.0  tests/contract/test_jobs.py::test_c[oar]"

@@ -100,9 +100,7 @@ class ArraySubmitter(Protocol[Where]):
         """
         ...
 
-    def find_duplicate_arrays(
-        self, where: Where, transfer: str, owner: str, array: str, /
-    ) -> list[str]:
+    def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
         """Return the ids of the owner's held arrays of this name except one array."""
         ...
 
@@ -110,9 +108,7 @@ class ArraySubmitter(Protocol[Where]):
         """Return an array's owner and account, both empty if the array is unknown."""
         ...
 
-    def query_live_indices(
-        self, where: Where, arrays: dict[str, str], /
-    ) -> dict[str, tuple[range, ...]]:
+    def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return the indices of the caller's array tasks that wait or run, in any order.
 
         `arrays` maps array ids to the names of their submission. A name counts only if its owner
@@ -132,9 +128,7 @@ class ArraySubmitter(Protocol[Where]):
         """Delete the array tasks with these indices, such as `1-5,9`, in any state."""
         ...
 
-    def hold_array_tasks(
-        self, where: Where, array: str, name: str, indices: tuple[range, ...], /
-    ) -> tuple[range, ...]:
+    def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """Hold array tasks; return the indices of tasks that are held now.
 
         `name` is the name under which the array was submitted. Tasks that have begun go on.

@@ -22,12 +22,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
     RequestMapping,
     RequestMappingRule,
 )
-from gridbridge.model.transfer.transfer_config_sections import (
-    AnyRule,
-    JobIdSide,
-    Rules,
-    TransferQueue,
-)
+from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdSide, Rules, TransferQueue
 from gridbridge.model.transfer_route import (
     Away,
     EmbeddedFolder,
@@ -50,9 +45,7 @@ def configured_cluster_address(policy: Policy, name: str) -> Away:
 
 def configured_home_address(policy: Policy, name: str) -> Home:
     """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
-    return cast(
-        "Home", configured_cluster_address(policy, name)
-    )  # callers have checked policy.why_no_queues
+    return cast("Home", configured_cluster_address(policy, name))  # callers have checked policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -95,9 +88,7 @@ def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
     """Return the ssh login of a cluster; root uses the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
-    return parse_ssh_login_address(
-        cluster.ssh, cluster.users.account_of(person), "" if uid else person
-    )
+    return parse_ssh_login_address(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
@@ -116,9 +107,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
     """Log in to each ssh cluster now, for a short program that asks a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
-        from gridbridge.shell.session_pool import (
-            IdleSshSessions,  # only sites with ssh import it
-        )
+        from gridbridge.shell.session_pool import IdleSshSessions  # only sites with ssh import it
 
         pool = IdleSshSessions()
         for login in logins:
@@ -235,9 +224,7 @@ def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
         values = {"drop": True}
     elif not values and kind == PROJECT and name != ANY:
         values = {"to": name}
-    return RequestMappingRule(
-        **{key: "yes" if value is True else str(value) for key, value in values.items()}
-    )
+    return RequestMappingRule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
 
 
 def _says(rule: AnyRule, key: "Field[object]") -> bool:

@@ -12,14 +12,7 @@ from typing import Protocol, TypeVar
 from gridbridge.model.campaigns.preemption import CellRequestsAndResources, WaitingLocalRequest
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.job import (
-    ArrayEndQuery,
-    ArrayLimits,
-    FutureDatedJobEnd,
-    JobEnd,
-    QueueAdmission,
-    SubmittedJob,
-)
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureDatedJobEnd, JobEnd, QueueAdmission, SubmittedJob
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.remote_job_accounting import JobRunAccounting, RemoteJobRunAccounting
@@ -43,9 +36,7 @@ class CampaignArrayEndReader(Protocol[Where]):
         """
         ...
 
-    def query_begun_indices(
-        self, where: Where, arrays: Mapping[int, str], /
-    ) -> dict[int, frozenset[int]]:
+    def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
         """Return the indices of live array tasks, at least of all tasks that have begun.
 
         `arrays` maps array ids to accounts. An array is left out if no array of that account lives.
@@ -67,9 +58,7 @@ class LocalTaskGuard(Protocol[Where]):
         """Remove this guard of a task, so that it may start again (model.transfer.guard)."""
         ...
 
-    def release_into_queue(
-        self, where: Where, local: TransferId, queue: str, guard: str, /
-    ) -> None:
+    def release_into_queue(self, where: Where, local: TransferId, queue: str, guard: str, /) -> None:
         """Release a task into the transfer queue that recorded its remote job, and no other one."""
         ...
 
@@ -88,9 +77,7 @@ class LocalTaskGuard(Protocol[Where]):
         """Return the ids of all users' jobs that wait for their start time."""
         ...
 
-    def keep_job_off_queues(
-        self, where: Where, local: TransferId, other_queues: Callable[[str], str], /
-    ) -> None:
+    def keep_job_off_queues(self, where: Where, local: TransferId, other_queues: Callable[[str], str], /) -> None:
         """Replace a job's queue list until `restore_queue_list` is called.
 
         `other_queues` computes the new list from the job's own. Raises GridbridgeError if no other
@@ -103,11 +90,7 @@ class LocalTaskGuard(Protocol[Where]):
         ...
 
     def require_runnable_variant(
-        self,
-        where: Where,
-        local: TransferId,
-        variants: Callable[[JobRequest], Iterable[Variant]],
-        /,
+        self, where: Where, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]], /
     ) -> None:
         """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
         ...
@@ -158,9 +141,7 @@ class TransferTargetSetup(Protocol[Where]):
         """Return the number of batch slots for remote jobs."""
         ...
 
-    def read_remote_setup(
-        self, where: Where, of_host: str, home: CellQconfSettings, /
-    ) -> CellQconfSettings:
+    def read_remote_setup(self, where: Where, of_host: str, home: CellQconfSettings, /) -> CellQconfSettings:
         """Return the cluster's objects that a transfer from this host involves."""
         ...
 
@@ -196,9 +177,7 @@ class BlockedJobReader(Protocol[Where]):
         """Return the waiting jobs, the running tasks and the free resources of a cluster."""
         ...
 
-    def query_possible_instances(
-        self, where: Where, shortage: WaitingLocalRequest, /
-    ) -> frozenset[str]:
+    def query_possible_instances(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
         """Return the queue instances that could run a job if all consumables sufficed."""
         ...
 
@@ -230,9 +209,7 @@ class JobAccountReader(Protocol[Where]):
 class JobAccountingReader(Protocol[Where]):
     """Reads a cluster's accounting records of ended jobs."""
 
-    def query_accounting_records(
-        self, where: Where, job_id: int, /
-    ) -> tuple[JobRunAccounting, ...]:
+    def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of a job, of all its tasks and runs."""
         ...
 
@@ -267,9 +244,7 @@ class UserJobRequestReader(Protocol[Where]):
         """Return which users' and kinds of jobs a queue accepts."""
         ...
 
-    def preview_submitted_job(
-        self, where: Where, words: tuple[str, ...], person: str, /
-    ) -> SubmittedJob:
+    def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> SubmittedJob:
         """Return the job that the client would submit with these options; ParseError if none."""
         ...
 
@@ -281,9 +256,7 @@ class UserJobAlterer(Protocol[Where]):
         """Return the client options that replace a job's resources."""
         ...
 
-    def build_alter_command(
-        self, where: Where, job: str, options: tuple[str, ...], /
-    ) -> tuple[str, ...]:
+    def build_alter_command(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
         """Return the command line that changes a job."""
         ...
 
@@ -303,9 +276,7 @@ class TransferQueueMaker(Protocol[Where]):
         """Return the slots of every queue on a host."""
         ...
 
-    def query_queue_instances(
-        self, where: Where, cluster: str, /
-    ) -> tuple[QueueInstanceStatus, ...]:
+    def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
         """Return every queue instance with its state letters and slots."""
         ...
 

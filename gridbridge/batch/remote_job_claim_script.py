@@ -41,9 +41,7 @@ def remote_job_claim_lines(of: str, route_says: str, spool: str, uid: int) -> st
     """Return the sh lines that claim a person's job before it starts."""
     kind = claim.split_claim(of)[0]
     if kind == claim.FILE:
-        assignments = (
-            f"gb_key={quote_for_sh(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
-        )
+        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
     else:
         _, patience_s, account = route_says.split()
         name = claim.claim_file_name(of, uid)

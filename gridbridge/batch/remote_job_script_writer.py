@@ -104,9 +104,7 @@ def _header(job: WrapperScriptValues) -> str:
         "needs": _program(job),
         "soh": NEWLINE,
     }
-    return "#!/bin/sh\n" + "".join(
-        f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items()
-    )
+    return "#!/bin/sh\n" + "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
 
 
 def _script_writer(script: bytes) -> str:
@@ -124,9 +122,7 @@ def _runner(job: WrapperScriptValues) -> str:
     words = ["env", '"$@"', *_environment(job), *_command(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
     errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
-    return _finder(job) + (
-        f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n'
-    )
+    return _finder(job) + (f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n')
 
 
 def _program(job: WrapperScriptValues) -> str:
@@ -138,9 +134,7 @@ def _program(job: WrapperScriptValues) -> str:
 
 def _finder(job: WrapperScriptValues) -> str:
     """Define gb_found, which looks for the job's program in the job's own PATH."""
-    path = "".join(
-        f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH"
-    )
+    path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
@@ -181,9 +175,7 @@ def _command(job: WrapperScriptValues) -> list[str]:
         return [*shell, "-s", *arguments]
     if job.start == ShellStartMode.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = (
-        home_job_id_translation.shell_args_restoring_path(job.script) if _may_lose_path(job) else []
-    )
+    behind = home_job_id_translation.shell_args_restoring_path(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
@@ -203,11 +195,5 @@ def _shell(job: WrapperScriptValues) -> list[str]:
         return [quote_for_sh(job.shell)]
     if name in C_SHELLS:
         rename = 'exec -a "$0" "$@"'
-        return [
-            "bash",
-            "-c",
-            quote_for_sh(rename),
-            quote_for_sh(f"-{name}"),
-            quote_for_sh(job.shell),
-        ]
+        return ["bash", "-c", quote_for_sh(rename), quote_for_sh(f"-{name}"), quote_for_sh(job.shell)]
     return [quote_for_sh(job.shell), "-l"]

@@ -12,11 +12,7 @@ BEFORE = (
     (JobStateFact.HELD, "h"),
     (JobStateFact.RESTARTED, "R"),
 )
-OF_HOSTS = (
-    (JobStateFact.SUSPENDED, "s"),
-    (JobStateFact.STARTING, "t"),
-    (JobStateFact.RUNNING, "r"),
-)
+OF_HOSTS = ((JobStateFact.SUSPENDED, "s"), (JobStateFact.STARTING, "t"), (JobStateFact.RUNNING, "r"))
 OF_QUEUES = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanceStateFact.DISABLED, "d"))
 
 

@@ -31,9 +31,7 @@ class FullSentenceCommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the name and the first sentence of each command."""
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, _first(self.help_of(ctx, name))) for name in self.list_commands(ctx)]
-            )
+            formatter.write_dl([(name, _first(self.help_of(ctx, name))) for name in self.list_commands(ctx)])
 
     def help_of(self, ctx: click.Context, name: str) -> str:
         """Return the whole help text of a command."""

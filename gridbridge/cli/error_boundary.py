@@ -15,12 +15,7 @@ from functools import partial
 import click
 
 from gridbridge.cli import output
-from gridbridge.errors import (
-    GridbridgeError,
-    ProgramNotStarted,
-    StandardOutputReaderGone,
-    describe_error,
-)
+from gridbridge.errors import GridbridgeError, ProgramNotStarted, StandardOutputReaderGone, describe_error
 from gridbridge.model.fixed_paths import ELSEWHERE
 from gridbridge.program import log_rotation
 
@@ -76,9 +71,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
     except Exception as error:  # the boundary: no caller could handle the error
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
-        return _report_error(
-            name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}"
-        )
+        return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
 
 
 def _remedy(error: ProgramNotStarted) -> str:
@@ -101,9 +94,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a command group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
-        output.print_error(
-            log_rotation.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
-        )
+        output.print_error(log_rotation.prefix_lines_with_time(text, sys.stderr) if name in DATED else text)
     return status
 
 

@@ -26,9 +26,7 @@ MODULES = {
 }
 
 
-@click.group(
-    cls=LazyCommandGroup, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=LazyCommandGroup, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]})
 @version_option("gridbridge, version {version}")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
 def gridbridge(debug: bool) -> None:

@@ -15,14 +15,10 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later
 Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Option: TypeAlias = Callable[
-    [Callable[..., Any]], Callable[..., Any]
-]  # the type of click's options
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # the type of click's options
 
 
-def refuse_empty_option_value(
-    ctx: click.Context, option: click.Parameter, value: str | None
-) -> str | None:
+def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Refuse an empty option value, as of an unset variable in a script."""
     source = ctx.get_parameter_source(option.name or "")
     if value == "" and source is not ParameterSource.DEFAULT:
@@ -74,20 +70,14 @@ def version_option(message: str = "{program} {version}") -> Option:
 
 VERSION = version_option()
 VERBOSE = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    expose_value=False,
-    help="Say what was done, as it always does.",
+    "-v", "--verbose", is_flag=True, expose_value=False, help="Say what was done, as it always does."
 )
 
 
 class FiniteNumberRange(click.FloatRange):
     """A click type: a number within a range, without nan and infinity."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Convert an option's text to a finite number."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):

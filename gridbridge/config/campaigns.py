@@ -18,9 +18,7 @@ from gridbridge.model.key_settings import CLUSTER_NAME
 GROUPS: tuple[SectionsOfOneName, ...] = (
     UnnamedSection(name="runner", kind=RunnerSection),
     UnnamedSection(name="metascheduler", kind=MetaschedulerSection),
-    NamedSections(
-        name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME
-    ),
+    NamedSections(name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME),
     UnnamedSection(name="nikita", kind=NikitaSection),
     UnnamedSection(name="failures", kind=FailuresSection),
     UnnamedSection(name="finalize", kind=FinalizeSection),

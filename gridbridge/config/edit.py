@@ -29,11 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
         raw = policy_file.read_configuration_bytes(path)
-        edited = (
-            put_keys_in_section(raw, (group, name), lines)
-            if verb == "put"
-            else drop_section(raw, (group, name))
-        )
+        edited = put_keys_in_section(raw, (group, name), lines) if verb == "put" else drop_section(raw, (group, name))
         if edited != raw:
             _replace(os.path.realpath(path), edited)
     except (GridbridgeError, OSError) as error:

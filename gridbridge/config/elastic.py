@@ -53,9 +53,7 @@ def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
 OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
 OF_KIND = {
     ProviderKind.COMMAND: _keys(("program",)),
-    ProviderKind.EC2: _keys(
-        ("region",), *OF_CLOUDS, "endpoint", "user_data", "subnet", "security_groups"
-    ),
+    ProviderKind.EC2: _keys(("region",), *OF_CLOUDS, "endpoint", "user_data", "subnet", "security_groups"),
     ProviderKind.LIBCLOUD: _keys(("driver",), *OF_CLOUDS, "arguments"),
     ProviderKind.POWER: _keys((), "way", "program", "broadcast"),
 }
@@ -102,17 +100,13 @@ def _provider_problems(provider: Table) -> Iterator[str]:
     kind = _kind(provider)
     foreign = tuple(key for key in PROVIDER_DEFAULTS if key not in (*FOR_ALL, *OF_KIND[kind].has))
     yield from _misplaced(provider, OF_KIND[kind], foreign, f"with kind {kind}")
-    if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(
-        PowerSwitchMethod
-    ):
+    if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(PowerSwitchMethod):
         way = _way(provider)
         foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
         yield from _misplaced(provider, OF_WAY[way], foreign, f"with way {way}")
 
 
-def _misplaced(
-    table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str
-) -> Iterator[str]:
+def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str) -> Iterator[str]:
     """Find missing required keys, and keys that belong to other kinds."""
     for key, right in keys.needs.items():
         if not table.get(key):
@@ -127,11 +121,7 @@ def _misplaced(
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     """Find an unknown provider of a pool, and keys that the provider ignores."""
     name = pool.get("provider")
-    clouds = tuple(
-        provider_name
-        for provider_name in providers
-        if _makes(subtable_or_empty(providers, provider_name))
-    )
+    clouds = tuple(provider_name for provider_name in providers if _makes(subtable_or_empty(providers, provider_name)))
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
@@ -156,9 +146,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
     """Find an unknown provider of a host, and keys that the provider ignores."""
     name = host.get("provider")
     switches = tuple(
-        provider_name
-        for provider_name in providers
-        if not _makes(subtable_or_empty(providers, provider_name))
+        provider_name for provider_name in providers if not _makes(subtable_or_empty(providers, provider_name))
     )
     if not name:
         yield "provider: missing; a provider of kind power"
@@ -178,9 +166,7 @@ GROUPS: tuple[SectionsOfOneName, ...] = (
     UnnamedSection(name="squeeze", kind=SqueezeSection),
     UnnamedSection(name="bootstrap", kind=MachineBootstrapSection),
     NamedSections(name="pool", field="pools", kind=NodePoolSection, form=OBJECT_NAME),
-    NamedSections(
-        name="provider", field="providers", kind=MachineProviderSection, form=OBJECT_NAME
-    ),
+    NamedSections(name="provider", field="providers", kind=MachineProviderSection, form=OBJECT_NAME),
     NamedSections(name="power", field="powered", kind=PoweredHostSection, form=HOST_NAME),
 )
 

@@ -61,9 +61,7 @@ def format_toml_key(name: str) -> str:
 def format_toml_value(value: object) -> str:
     """Format a value as TOML."""
     if isinstance(value, dict):
-        pairs = ", ".join(
-            f"{format_toml_key(name)} = {format_toml_value(part)}" for name, part in value.items()
-        )
+        pairs = ", ".join(f"{format_toml_key(name)} = {format_toml_value(part)}" for name, part in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     return str(value) if isinstance(value, float) else json.dumps(value, default=str)
 

@@ -16,13 +16,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource
 from gridbridge.model.transfer import request_mapping_rules
-from gridbridge.model.transfer.transfer_config_sections import (
-    KINDS,
-    THERE,
-    AnyRule,
-    ResourceMappingRule,
-    Rules,
-)
+from gridbridge.model.transfer.transfer_config_sections import KINDS, THERE, AnyRule, ResourceMappingRule, Rules
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
@@ -57,9 +51,7 @@ class MappingSections:
             cluster: {
                 (kind, name): parse_section(rule, KINDS[kind][0])
                 for kind in subtable_or_empty(content, cluster)
-                for name, rule in subtable_or_empty(
-                    subtable_or_empty(content, cluster), kind
-                ).items()
+                for name, rule in subtable_or_empty(subtable_or_empty(content, cluster), kind).items()
             }
             for cluster in content
         }
@@ -77,10 +69,7 @@ GROUP = MappingSections()
 
 def find_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
-    clusters, local = (
-        subtable_or_empty(sections, "cluster"),
-        subtable_or_empty(sections, "site").get("cluster"),
-    )
+    clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
     for cluster, kinds in subtable_or_empty(sections, MAPS).items():
         title = f"{MAPS}.{format_toml_key(cluster)}"
         if cluster not in clusters or cluster == local:
@@ -113,8 +102,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
         if not _asks_by_rule(clusters, cluster):
             yield from _queue_of_oar_problems(name, subtable_or_empty(queues, name))
         rules = subtable_or_empty(
-            subtable_or_empty(subtable_or_empty(sections, MAPS), cluster),
-            request_mapping_rules.RESOURCE,
+            subtable_or_empty(subtable_or_empty(sections, MAPS), cluster), request_mapping_rules.RESOURCE
         )
         for resource, value in subtable_or_empty(subtable_or_empty(queues, name), "asks").items():
             entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
@@ -168,11 +156,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", grid_engine_amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
-            yield _wrong(
-                entry,
-                f"{remote_name} is in seconds there",
-                f"s or {grid_engine_amounts.CLOCK}, or empty",
-            )
+            yield _wrong(entry, f"{remote_name} is in seconds there", f"s or {grid_engine_amounts.CLOCK}, or empty")
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
@@ -181,9 +165,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
-            yield _wrong(
-                (section, "to", remote_name), "the slots of a job say how many", "another level"
-            )
+            yield _wrong((section, "to", remote_name), "the slots of a job say how many", "another level")
         is_level = remote_name.startswith("/")
         reason = f"{remote_name} is counted" if is_level else "a walltime is a limit"
         for key in ("relation", "unit") if is_level else ("relation",):
@@ -200,9 +182,7 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
     if remote_name == WALLTIME and value.strip("0123456789:"):
         yield _wrong(entry, "no time", "seconds, or h:m:s")
     if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
-        yield _wrong(
-            entry, f"so many of {remote_name} can't be asked for", "a whole number, 1 or more"
-        )
+        yield _wrong(entry, f"so many of {remote_name} can't be asked for", "a whole number, 1 or more")
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
@@ -210,9 +190,7 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule = subtable_or_empty(rules, name)
         if relation := rule.get("relation"):
-            mistake = KeyProblem(
-                relation, "not of OAR", "empty: the cluster knows how its amounts compare"
-            )
+            mistake = KeyProblem(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
             yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
         if str(remote_name := rule.get("to", "")).startswith("/"):
             wrong = KeyProblem(remote_name, "not of OAR", THERE.right)
@@ -270,11 +248,7 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
             continue
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
-            wrong = KeyProblem(
-                remote_name,
-                f"{sources[remote_name]} becomes that, too",
-                "another name, or drop one",
-            )
+            wrong = KeyProblem(remote_name, f"{sources[remote_name]} becomes that, too", "another name, or drop one")
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
         sources.setdefault(remote_name, name)
 
@@ -288,7 +262,5 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
                 break
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
-            wrong = KeyProblem(
-                path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone"
-            )
+            wrong = KeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"

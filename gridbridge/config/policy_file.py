@@ -121,10 +121,7 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
-    return [
-        problem
-        for _, problem in find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())
-    ]
+    return [problem for _, problem in find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())]
 
 
 def _section_twice(match: re.Match[str]) -> str:
@@ -142,9 +139,7 @@ def _problems(sections: Table) -> Iterator[str]:
     yield from find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.find_config_problems(
-            drop_unnamed_section_values(sections, GROUPS.values())
-        )
+        yield from capability.find_config_problems(drop_unnamed_section_values(sections, GROUPS.values()))
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:

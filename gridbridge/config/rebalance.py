@@ -20,9 +20,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
-    yield from _storage_problems(
-        subtable_or_empty(sections, "storage"), subtable_or_empty(sections, "cluster")
-    )
+    yield from _storage_problems(subtable_or_empty(sections, "storage"), subtable_or_empty(sections, "cluster"))
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:

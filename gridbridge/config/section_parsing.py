@@ -24,12 +24,7 @@ from gridbridge.config.key_descriptions import (
     format_toml_value,
     subtable_or_empty,
 )
-from gridbridge.model.key_settings import (
-    OBJECT_NAME,
-    ConfigTextFormat,
-    UserMap,
-    config_key_description,
-)
+from gridbridge.model.key_settings import OBJECT_NAME, ConfigTextFormat, UserMap, config_key_description
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -165,9 +160,7 @@ def find_misplaced_keys(sections: Table, groups: Iterable[SectionsOfOneName]) ->
                 yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
 
 
-def find_keys_above_sections(
-    sections: Table, groups: Iterable[SectionsOfOneName]
-) -> Iterator[tuple[str, str]]:
+def find_keys_above_sections(sections: Table, groups: Iterable[SectionsOfOneName]) -> Iterator[tuple[str, str]]:
     """Yield the keys that stand above every section, each with its mistake.
 
     The name of named sections (`queue = 5`) is such a key if a single section has a key of that
@@ -188,9 +181,7 @@ def find_keys_above_sections(
 def drop_unnamed_section_values(sections: Table, groups: Iterable[SectionsOfOneName]) -> Table:
     """Return the sections without content that lacks a section's name."""
     nested = {
-        group.name: subtable_or_empty(sections, group.name)
-        for group in groups
-        if isinstance(group, NamedSections)
+        group.name: subtable_or_empty(sections, group.name) for group in groups if isinstance(group, NamedSections)
     }
     named = {
         name: {part: table for part, table in tables.items() if isinstance(table, dict)}
@@ -225,11 +216,7 @@ def parse_section(table: object, kind: type[S]) -> S:
 def reset_section_to_defaults(section: S) -> S:
     """Return a section with all of its default values."""
     defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
-    defaults |= {
-        key.name: key.default_factory()
-        for key in fields(section)
-        if key.default_factory is not MISSING
-    }
+    defaults |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
     return replace(section, **defaults)
 
 
@@ -270,9 +257,7 @@ def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") 
         yield f"{format_toml_key(name)}: unknown key; {hint}"
     for error in errors:
         if not isinstance(error, ForbiddenExtraKeysError):
-            yield from _problem_text(
-                error, keys[_key_of(error)], [_key_of(error)] in meant.values()
-            )
+            yield from _problem_text(error, keys[_key_of(error)], [_key_of(error)] in meant.values())
 
 
 def _key_of(error: Exception) -> str:
@@ -313,9 +298,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
             raise KeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise KeyProblem(
-                value, "the account of two people", form.right, f".{format_toml_key(name)}"
-            )
+            raise KeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:

@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridbridge.config.key_descriptions import (
-    KeyProblem,
-    Table,
-    cluster_kind_name,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config.key_descriptions import KeyProblem, Table, cluster_kind_name, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.key_settings import CLUSTER_NAME
@@ -37,17 +31,11 @@ class ClusterKindKeys:
 
 OF_KIND = {
     ClusterKind.GRIDENGINE: ClusterKindKeys(
-        needs=NEEDS_PORTS,
-        lacks=NO_FOLDER,
-        pushes={EndPushKind.OAR: "none or qevent"},
-        has_environments=True,
+        needs=NEEDS_PORTS, lacks=NO_FOLDER, pushes={EndPushKind.OAR: "none or qevent"}, has_environments=True
     ),
     ClusterKind.OAR: ClusterKindKeys(
         needs={},
-        lacks=dict.fromkeys(
-            (*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone"
-        )
-        | NO_FOLDER,
+        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone") | NO_FOLDER,
         pushes={EndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
@@ -69,18 +57,13 @@ def keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
 
 GROUPS: tuple[SectionsOfOneName, ...] = (
     UnnamedSection(name="site", kind=SiteSection),
-    NamedSections(
-        name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled
-    ),
+    NamedSections(name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled),
 )
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find mistakes and contradictions between clusters."""
-    local, clusters = (
-        subtable_or_empty(sections, "site").get("cluster"),
-        subtable_or_empty(sections, "cluster"),
-    )
+    local, clusters = (subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster"))
     for name in clusters:
         table = subtable_or_empty(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
@@ -106,9 +89,7 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     """Find an embedded cluster beside other kinds: it belongs to one person."""
     kind, home = cluster_kind_name(cluster), cluster_kind_name(local) if local else "none"
-    if keys_of_cluster_kind(cluster).stands_alone != (
-        bool(local) and keys_of_cluster_kind(local).stands_alone
-    ):
+    if keys_of_cluster_kind(cluster).stands_alone != (bool(local) and keys_of_cluster_kind(local).stands_alone):
         right = "all clusters of a site are embedded, or none"
         yield f"kind{KeyProblem(kind, f'where the local cluster is {home}', right)}"
 

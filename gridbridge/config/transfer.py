@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config import mapping_sections
-from gridbridge.config.key_descriptions import (
-    KeyProblem,
-    Table,
-    cluster_kind_name,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config.key_descriptions import KeyProblem, Table, cluster_kind_name, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import why_no_transfer_queues
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
@@ -27,10 +21,7 @@ GROUPS: tuple[SectionsOfOneName, ...] = (
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
 )
-STAGING = (
-    "stage_in",
-    "stage_out",
-)  # keys that need ssh; `staged`, which does too, is on by default
+STAGING = ("stage_in", "stage_out")  # keys that need ssh; `staged`, which does too, is on by default
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
@@ -56,10 +47,7 @@ def _why_no_queues(sections: Table) -> str:
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find queues to unknown clusters, and staged files for clusters without ssh."""
-    clusters, local = (
-        subtable_or_empty(sections, "cluster"),
-        subtable_or_empty(sections, "site").get("cluster"),
-    )
+    clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")
     for name in queues:
@@ -71,9 +59,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             problem = KeyProblem(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{format_toml_key(name)}] cluster{problem}"
             continue
-        mistakes = _staging_problems(
-            subtable_or_empty(queues, name), subtable_or_empty(clusters, cluster)
-        )
+        mistakes = _staging_problems(subtable_or_empty(queues, name), subtable_or_empty(clusters, cluster))
         yield from (f"[queue.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
@@ -90,7 +76,5 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
         return
     if stale_s <= interval_s:
-        problem = KeyProblem(
-            stale_s, "queues would close between two polls", f"above {interval_s} s"
-        )
+        problem = KeyProblem(stale_s, "queues would close between two polls", f"above {interval_s} s")
         yield f"[poller] stale_s{problem}"

@@ -23,11 +23,7 @@ def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
     if end.signal in START_FAILURE_SIGNALS:
         cause, reason = START_FAILURE_SIGNALS[end.signal]
         return cause, f"{reason} on {end.host}"
-    return (
-        (TransferFailureCause.HOST, end.reason)
-        if end.exit_status == CANNOT_START_STATUS and end.reason
-        else None
-    )
+    return (TransferFailureCause.HOST, end.reason) if end.exit_status == CANNOT_START_STATUS and end.reason else None
 
 
 def was_job_preempted(end: JobEnd) -> bool:
@@ -42,8 +38,4 @@ def wrapper_exit_status(end: JobEnd) -> int | None:
     """
     if end.signal is not None:
         return STATUS_BY_SIGNAL.get(end.signal)
-    return (
-        JOB_STATUS_BY_WRAPPER_STATUS.get(end.exit_status, end.exit_status)
-        if end.exit_status is not None
-        else None
-    )
+    return JOB_STATUS_BY_WRAPPER_STATUS.get(end.exit_status, end.exit_status) if end.exit_status is not None else None

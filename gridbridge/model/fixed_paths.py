@@ -58,13 +58,7 @@ ORDERED = "/etc/gridbridge/seq_no.json"  # seq_no of each queue before setup's c
 FORMER = "/etc/gridbridge/former.json"  # shared settings before setup's changes
 BEST_EFFORT = "gb_besteffort"  # the resource of queues with preemptible jobs
 # Paths of programs that root runs and of files that root obeys.
-ROOTS = (
-    METHODS,
-    "/opt/gridbridge/venv",
-    "/opt/gridbridge/bin",
-    "/opt/gridbridge/conf",
-    "/etc/gridbridge",
-)
+ROOTS = (METHODS, "/opt/gridbridge/venv", "/opt/gridbridge/bin", "/opt/gridbridge/conf", "/etc/gridbridge")
 SUDOERS = "/etc/sudoers.d/gridbridge"
 SET_UP = "gridbridge setup host --apply"
 BALANCE_SET_UP = "on the host of the qmaster gridbridge setup balance --apply makes it"

@@ -35,29 +35,22 @@ CLUSTER_NAME = ConfigTextFormat(
     holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
 )
 ACCOUNT = ConfigTextFormat(
-    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
-    right="the name of an account that is not root",
+    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch, right="the name of an account that is not root"
 )
-OBJECT_NAME = (
-    ConfigTextFormat(  # stricter than object_name of sge_types(1): no wildcard or sh syntax
-        holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
-        right="letters, digits, _ . + and -, a letter or digit first",
-    )
+OBJECT_NAME = ConfigTextFormat(  # stricter than object_name of sge_types(1): no wildcard or sh syntax
+    holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
+    right="letters, digits, _ . + and -, a letter or digit first",
 )
-ABSOLUTE_PATH = ConfigTextFormat(
-    holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
-)
+ABSOLUTE_PATH = ConfigTextFormat(holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII")
 PATH_OR_NONE = ConfigTextFormat(
-    holds=re.compile("(/[ -~]*)?").fullmatch,
-    right="an absolute path in printable ASCII, empty where it is not visible",
+    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, empty where it is not visible"
 )
 LOGIN_NAME = ConfigTextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='names of accounts but root, no account twice: { alice = "al_there" }',
 )
 ASKED = ConfigTextFormat(
-    holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
-    right='resources by their names at home: { mem_free = "64G" }',
+    holds=re.compile(r"[!-+\x2d-~]+").fullmatch, right='resources by their names at home: { mem_free = "64G" }'
 )
 SSH_PLACE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
@@ -68,14 +61,11 @@ FAR_FOLDER = ConfigTextFormat(
     right="a path in printable ASCII without blanks and .., absolute or below the account's home",
 )
 OAR_QUEUE = ConfigTextFormat(
-    holds=lambda text: not text or OBJECT_NAME.holds(text),
-    right=f"{OBJECT_NAME.right}; empty for OAR's own default",
+    holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty for OAR's own default"
 )
-OAR_TYPES = (
-    ConfigTextFormat(  # OAR reruns an idempotent job under another id, and so does the service
-        holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-        right="besteffort and other types with blanks between them, but not idempotent",
-    )
+OAR_TYPES = ConfigTextFormat(  # OAR reruns an idempotent job under another id, and so does the service
+    holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
+    right="besteffort and other types with blanks between them, but not idempotent",
 )
 STATE_URL = ConfigTextFormat(  # no password, because everybody may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
@@ -110,9 +100,7 @@ def about(
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
     """Return the metadata that describe a configuration key."""
-    description = ConfigKeyDescription(
-        meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits
-    )
+    description = ConfigKeyDescription(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": description}
 
 

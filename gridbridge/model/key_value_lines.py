@@ -35,9 +35,7 @@ def _quote(value: str) -> str:
     raw = value.encode("utf-8", "surrogateescape")
     if raw.isalnum() or not any(byte < 0x20 or byte > 0x7E or byte == 0x25 for byte in raw):
         return value
-    return "".join(
-        chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw
-    )
+    return "".join(chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw)
 
 
 def _unquote(value: str) -> str:
@@ -46,8 +44,7 @@ def _unquote(value: str) -> str:
     head, *escaped = value.split("%")
     try:
         raw = b"".join(
-            bytes((_HEX.index(part[0]) * 16 + _HEX.index(part[1]),)) + part[2:].encode("ascii")
-            for part in escaped
+            bytes((_HEX.index(part[0]) * 16 + _HEX.index(part[1]),)) + part[2:].encode("ascii") for part in escaped
         )
     except (ValueError, IndexError) as error:
         raise ParseError(f"bad escape in {value[:40]!r}") from error

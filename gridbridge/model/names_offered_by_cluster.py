@@ -36,9 +36,9 @@ class NamesOfferedByCluster:
         self.string = self.string or frozenset({ANY})
 
     def __eq__(self, vocabulary: object) -> bool:
-        return isinstance(vocabulary, NamesOfferedByCluster) and encode_offered_names(
-            self
-        ) == encode_offered_names(vocabulary)
+        return isinstance(vocabulary, NamesOfferedByCluster) and encode_offered_names(self) == encode_offered_names(
+            vocabulary
+        )
 
     def environment(self, nodes: int, slots: int) -> str:
         """Return a parallel environment that gives `slots` slots on each node; '' for none.
@@ -131,6 +131,4 @@ def encode_local_only_queues(queues: LocalOnlyQueues) -> bytes:
 
 def decode_local_only_queues(data: bytes) -> LocalOnlyQueues:
     """Decode published local-only queues; ParseError for invalid lines."""
-    return LocalOnlyQueues(
-        **{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))}
-    )
+    return LocalOnlyQueues(**{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))})

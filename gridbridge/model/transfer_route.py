@@ -107,12 +107,7 @@ class OarServer:
     __slots__ = ("binaries", "ends", "login", "timeout_s")
 
     def __init__(
-        self,
-        *,
-        login: SshLogin | None = None,
-        binaries: str = "/usr/bin",
-        timeout_s: float,
-        ends: str = "",
+        self, *, login: SshLogin | None = None, binaries: str = "/usr/bin", timeout_s: float, ends: str = ""
     ) -> None:
         self.login = login  # ssh login; None: run programs on this host
         self.binaries = binaries
@@ -122,9 +117,7 @@ class OarServer:
     def within(self, timeout_s: float) -> "OarServer":
         """Return the same OAR server with a shorter command timeout."""
         limit_s = min(timeout_s, self.timeout_s)
-        return OarServer(
-            login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends
-        )
+        return OarServer(login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends)
 
     def environment(self) -> dict[str, str]:
         """Return the client programs' environment, without the caller's variables."""
@@ -181,9 +174,7 @@ class TransferRoute:
         """The remote cluster that runs the queue's jobs, without an ssh login."""
         if self.remote_kind == OAR:
             return OarServer(
-                binaries=self.remote_binaries,
-                timeout_s=float(self.remote_timeout_s),
-                ends=self.remote_ends,
+                binaries=self.remote_binaries, timeout_s=float(self.remote_timeout_s), ends=self.remote_ends
             )
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 

@@ -43,10 +43,7 @@ HOST_MAX = 253
 LIMIT_S = 50.0
 OAR_CONF = "/etc/oar/oar.conf"
 OFF = (("drain",), ("halt",))  # verbs that conflict with OAR's own energy saving
-USAGE = (
-    "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST"
-    " | node VERB HOST [TAGS]"
-)
+USAGE = "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST | node VERB HOST [TAGS]"
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
 FAMILIES = (socket.AF_INET, socket.AF_INET6)  # address families, each looked up separately
@@ -168,14 +165,10 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
         if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
             return set()
         why = f"{host}: no name service says whether another machine has that name"
-        raise NameLookupFailed(
-            f"{why} ({error.strerror or error}); expected an answer, try again"
-        ) from error
+        raise NameLookupFailed(f"{why} ({error.strerror or error}); expected an answer, try again") from error
 
 
-def add_name_to_hosts_file(
-    text: str, host: str, address: str, leads: frozenset[str] = frozenset()
-) -> str:
+def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
     """Return the text of a hosts file, with a host name added to gridbridge's block.
 
     Raises RootRefusal if a line outside the block has the name or the address, or if the name

@@ -97,9 +97,7 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     person = switch_to_user(uid)
     remote = remote_cluster_from_section(cluster, record.remote, person)
     if verb == "unstage":
-        remote_stage_folder.remove_remote_transfer_folder(
-            remote.login, record.stage, record.transfer, LIMIT_S
-        )
+        remote_stage_folder.remove_remote_transfer_folder(remote.login, record.stage, record.transfer, LIMIT_S)
         os._exit(0)
     adapter, owner = load_submit_adapter(remote), remote.login.user if remote.login else person
     remote_id = record.remote_id or adapter.find_held_job(remote, record.transfer, owner)
@@ -126,9 +124,7 @@ def read_spool_record(name: str) -> tuple[TransferMessage, int]:
     return record, facts.st_uid
 
 
-def configured_cluster_of_record(
-    config: "dict[str, dict[str, object]]", record: TransferMessage
-) -> dict[str, object]:
+def configured_cluster_of_record(config: "dict[str, dict[str, object]]", record: TransferMessage) -> dict[str, object]:
     """Return the record's remote cluster from root's configuration."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):

@@ -67,13 +67,7 @@ class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
 
 STATUS = {
     **dict.fromkeys(
-        (
-            AsUserRequestRefusal,
-            AccountNotFound,
-            FileWritableByOthers,
-            CampaignFileChanged,
-            SpeculativeCopyRefusal,
-        ),
+        (AsUserRequestRefusal, AccountNotFound, FileWritableByOthers, CampaignFileChanged, SpeculativeCopyRefusal),
         REFUSED,
     ),
     CampaignEndInRootLedger: HAS_ENDED,
@@ -115,9 +109,9 @@ def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
         file_trust.require_trusted_path(path)
     try:
         return tomllib.loads(
-            safe_files.read_file_only_owner_writes(
-                path, CONFIG_MAX_BYTES, file_trust.required_trusted_file_owner()
-            )[0].decode()
+            safe_files.read_file_only_owner_writes(path, CONFIG_MAX_BYTES, file_trust.required_trusted_file_owner())[
+                0
+            ].decode()
         )
     except (OSError, ValueError, GridbridgeError) as error:
         raise AsUserRequestRefusal(f"{path}: {describe_error(error)}") from error

@@ -107,9 +107,7 @@ class ReloadableConfiguration:
         """
         if not self._watch.has_changed(at_once):
             return False
-        outcome = load_changed_configuration(
-            self._path, self.in_force, self._clock.now(), away_jobs()
-        )
+        outcome = load_changed_configuration(self._path, self.in_force, self._clock.now(), away_jobs())
         if isinstance(outcome, RejectedConfiguration):
             return self._refuse(outcome, at_once)
         is_news = outcome is not self.in_force or self.refused is not None
@@ -118,17 +116,11 @@ class ReloadableConfiguration:
             _tell(outcome)
         return is_news
 
-    def go_on_from(
-        self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]
-    ) -> None:
+    def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
         """Keep the previous service's file if jobs at remote clusters forbid the changes."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
-        problems = (
-            find_unreloadable_changes(earlier.policy, self.policy, self._path, stays)
-            if stays
-            else ()
-        )
+        problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
         if problems:
             self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=problems)
             self.in_force = earlier
@@ -187,9 +179,7 @@ def load_changed_configuration(
     return outcome
 
 
-def _first(
-    path: str, now: datetime, earlier: Earlier
-) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
+def _first(path: str, now: datetime, earlier: Earlier) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
     """Return the file with which a service starts, and why a newer file was rejected."""
     outcome = _read(path, now)
     if not isinstance(outcome, RejectedConfiguration):
@@ -243,14 +233,7 @@ def fingerprint_file(path: str) -> Look:
     except OSError:
         return ()
     rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        *rights,
-    )
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, *rights)
 
 
 def sha256_of_file(raw: bytes) -> str:

@@ -86,9 +86,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
 
 def take_program_lock(path: str, program: str, status: int) -> None:
     """Take the program's lock for the life of the process; exit if another instance has it."""
-    _require_alone(
-        program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit())
-    )
+    _require_alone(program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit()))
 
 
 @contextmanager
@@ -148,11 +146,7 @@ def run_cycles_forever(
 
 
 def _try(
-    daemon: CycleDaemon[Seen, Plan],
-    life_sign: ServiceHeartbeat,
-    report: Callable[[str], None],
-    *,
-    has_failed: bool,
+    daemon: CycleDaemon[Seen, Plan], life_sign: ServiceHeartbeat, report: Callable[[str], None], *, has_failed: bool
 ) -> Exception | None:
     """Run one cycle, with a recovery before it if the last cycle failed; return the error."""
     try:
@@ -194,11 +188,7 @@ class _News:
 
 
 def _pause(
-    limit_s: float,
-    wakes: Callable[[], bool],
-    signals: StopAndReloadSignals,
-    life_sign: ServiceHeartbeat,
-    clock: Clock,
+    limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     """Sleep until a signal, a wake-up by the program or the end of the pause; feed the watchdog."""
     deadline_s = clock.steady_s() + limit_s

@@ -63,9 +63,7 @@ class DecisionJournal:
 
     def keep(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; StateError if the disk is full."""
-        self._decisions.record(
-            at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
-        )
+        self._decisions.record(at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs)
 
     def forget(self, before: datetime) -> None:
         """Delete journalled decisions from before a time, and the oldest beyond 64 MB."""

@@ -29,18 +29,13 @@ def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str
         raise _not_deleted(policy, cluster, owner, job, error) from error
 
 
-def delete_ownerless_array(
-    policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]
-) -> int:
+def delete_ownerless_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
     """Delete the jobs of an array, by the ids in root's ledger and by name.
 
     Returns the array's job id at the cluster; 0 if it was never submitted.
     """
     where = configured_cluster_address(policy, cluster)
-    far, account = (
-        load_campaign_array_adapter(where),
-        policy.clusters[cluster].users.account_of(owner),
-    )
+    far, account = (load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner))
     job_ids = [str(job) for job in ids if job]
     try:
         first = far.find_held_job(where, name, account)
@@ -52,13 +47,9 @@ def delete_ownerless_array(
     return int(job_ids[0] if job_ids else first or 0)
 
 
-def _not_deleted(
-    policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
-) -> OwnerlessJobNotDeleted:
+def _not_deleted(policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError) -> OwnerlessJobNotDeleted:
     account = policy.clusters[cluster].users.account_of(policy.site.service_account)
-    wrong = (
-        f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
-    )
+    wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     sets_up = adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
     makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
     return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")

@@ -83,10 +83,7 @@ def _path(stream: int) -> str:
 
 def _end_line(path: str, stream: int) -> None:
     """Complete a cut last line with a newline, if possible."""
-    with (
-        suppress(OSError),
-        open(path, "rb", opener=safe_files.open_regular_without_blocking) as file,
-    ):
+    with suppress(OSError), open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
 

@@ -52,8 +52,7 @@ def metric_with_labels(
         if number is not None:
             sums[values] = sums.get(values, 0.0) + number
     samples = tuple(
-        MetricSample(value=sums[values], labels=dict(zip(names, values, strict=True)))
-        for values in sorted(sums)
+        MetricSample(value=sums[values], labels=dict(zip(names, values, strict=True))) for values in sorted(sums)
     )
     return MetricFamily(name=PREFIX + name, means=means, samples=samples, labels=names)
 

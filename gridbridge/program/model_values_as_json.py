@@ -32,17 +32,13 @@ def _converter() -> Converter:
     converter.register_structure_hook(datetime, lambda content, _: datetime.fromisoformat(content))
     for kind in (JobState, QueueInstanceState):
         converter.register_unstructure_hook(kind, _encode_state)
-        converter.register_structure_hook(
-            kind, lambda content, kind: kind(content["facts"], content["text"])
-        )
+        converter.register_structure_hook(kind, lambda content, kind: kind(content["facts"], content["text"]))
     converter.register_unstructure_hook(range, lambda span: [span.start, span.stop, span.step])
     converter.register_structure_hook(range, lambda content, _: range(*content))
     converter.register_unstructure_hook(
         TransferMessage, lambda message: {key: text for key, text in vars(message).items() if text}
     )
-    converter.register_structure_hook(
-        TransferMessage, lambda content, _: TransferMessage(**content)
-    )
+    converter.register_structure_hook(TransferMessage, lambda content, _: TransferMessage(**content))
     return converter
 
 

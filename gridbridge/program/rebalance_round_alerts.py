@@ -7,10 +7,7 @@ from datetime import datetime
 from gridbridge.decisions.site import hanging_round_findings as decisions
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.rebalance.published_rebalance_rounds import (
-    PublishedRebalanceRound,
-    RebalanceRoundKind,
-)
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.state import published_json
 

@@ -11,10 +11,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import service_folder_space
 from gridbridge.decisions.transfer import service_and_queue_health
-from gridbridge.decisions.transfer.transfer_explanation import (
-    explain_transfer_attempt,
-    explain_transfer_wait,
-)
+from gridbridge.decisions.transfer.transfer_explanation import explain_transfer_attempt, explain_transfer_wait
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -45,22 +42,16 @@ class JobWithoutTransfers(GridbridgeError):
     """No transfer of this job is known."""
 
 
-def build_site_report(
-    now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> SiteStatusReport:
+def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
     """Return the state of the clusters, transfer queues and open transfers."""
     shown = files.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
         alarm=_alarm(shown, now, folder, path),
         clusters=tuple(
-            service_and_queue_health.report_cluster_reachability(cluster, now)
-            for cluster in shown.clusters.values()
+            service_and_queue_health.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
         ),
-        queues=tuple(
-            service_and_queue_health.report_transfer_queue_status(route, shown, now)
-            for route in routes
-        ),
+        queues=tuple(service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes),
         transfers=tuple(
             TransferReport(
                 job=parse_transfer_name(transfer.transfer).local,
@@ -70,8 +61,7 @@ def build_site_report(
             for transfer in shown.transfers
         ),
         drained=tuple(
-            f"{name}: {service_and_queue_health.drain_reason(name, shown, now)};"
-            " no campaign sends tasks there"
+            f"{name}: {service_and_queue_health.drain_reason(name, shown, now)}; no campaign sends tasks there"
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
@@ -90,8 +80,7 @@ def explain_local_job(
     number, _ = parse_local_job_and_task(job)
     shown = files.read_all_published_files(folder)
     all_tasks = tasks_of_confirmed_owner(
-        files.read_transfer_histories_of_job(folder, job),
-        partial(owners_in_home_accounting, number, path),
+        files.read_transfer_histories_of_job(folder, job), partial(owners_in_home_accounting, number, path)
     )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
@@ -99,9 +88,7 @@ def explain_local_job(
     left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
-        raise JobWithoutTransfers(
-            "; ".join(part for part in (_unknown(job, shown, now), alarm) if part)
-        )
+        raise JobWithoutTransfers("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
 
 
@@ -111,9 +98,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
     if silent:
         parts = (
             silent,
-            service_folder_space.disk_space_problem(
-                folder, local_host_facts.free_bytes_and_files_of_folder(folder)
-            ),
+            service_folder_space.disk_space_problem(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
             _wrong(path),
         )
     else:
@@ -125,10 +110,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
         )
     return "; ".join(
         part
-        for part in (
-            *parts,
-            service_folder_space.first_disk_space_problem(free_space_of_campaign_filesystem()),
-        )
+        for part in (*parts, service_folder_space.first_disk_space_problem(free_space_of_campaign_filesystem()))
         if part
     )
 
@@ -140,16 +122,12 @@ def _wrong(path: str) -> str:
     try:
         policy_file.load_configuration(path)
     except ConfigError as error:
-        first = service_and_queue_health.first_configuration_problem(
-            tuple(map(printable_text, error.problems))
-        )
+        first = service_and_queue_health.first_configuration_problem(tuple(map(printable_text, error.problems)))
         return f"the gridbridge.toml that is there is refused: {first}"
     return ""
 
 
-def _explain(
-    task: PublishedTransferTask, shown: PublishedFilesSnapshot, now: datetime
-) -> LocalTaskExplanation:
+def _explain(task: PublishedTransferTask, shown: PublishedFilesSnapshot, now: datetime) -> LocalTaskExplanation:
     newest = (_newest(history, shown) for history in task.attempts)
     attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
     return LocalTaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
@@ -166,9 +144,7 @@ def tasks_of_confirmed_owner(
         return tuple(tasks)
     home_owners = owners()
     return tuple(
-        task
-        for task in tasks
-        if task.is_proved or not home_owners or owner_of_transfer_task(task) in home_owners
+        task for task in tasks if task.is_proved or not home_owners or owner_of_transfer_task(task) in home_owners
     )
 
 
@@ -180,9 +156,7 @@ def owner_of_transfer_task(task: PublishedTransferTask) -> str:
 def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
-        records = home_accounting_records(
-            users_configuration.load_users_configuration(path)[0], job
-        )
+        records = home_accounting_records(users_configuration.load_users_configuration(path)[0], job)
     except GridbridgeError:
         return frozenset()
     return frozenset(record.owner for record in records)
@@ -195,19 +169,13 @@ def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting,
     return accounts.query_accounting_records(home, job) if accounts else ()
 
 
-def _newest(
-    history: PublishedTransferHistory, shown: PublishedFilesSnapshot
-) -> PublishedTransferHistory:
+def _newest(history: PublishedTransferHistory, shown: PublishedFilesSnapshot) -> PublishedTransferHistory:
     """Return a history with the newer entry of its open transfer.
 
     The list of open transfers is written at each change, a history only at new events.
     """
     transfer = history.transfer
-    same = (
-        listed
-        for listed in shown.transfers
-        if _key(listed) == _key(transfer) and not transfer.closed_at
-    )
+    same = (listed for listed in shown.transfers if _key(listed) == _key(transfer) and not transfer.closed_at)
     return replace(history, transfer=next(same, transfer))
 
 
@@ -220,9 +188,7 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()
-    judged = (
-        service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes
-    )
+    judged = (service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
     return "; ".join((f"{sentence} ({asks})", *closed))

@@ -19,11 +19,7 @@ def load_users_configuration(path: str) -> tuple[Policy, str]:
     try:
         return policy_file.load_configuration(path), ""
     except ConfigError as error:
-        in_force = (
-            None
-            if path != CONFIG or file_trust.required_trusted_file_owner() is not None
-            else _in_force()
-        )
+        in_force = None if path != CONFIG or file_trust.required_trusted_file_owner() is not None else _in_force()
         if in_force is None:
             raise
         return in_force, error.problems[0]
@@ -60,8 +56,7 @@ def _in_force() -> Policy | None:
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse_configuration(
-            IN_FORCE,
-            safe_files.read_file_only_owner_writes(IN_FORCE, policy_file.MAX_BYTES, service)[0],
+            IN_FORCE, safe_files.read_file_only_owner_writes(IN_FORCE, policy_file.MAX_BYTES, service)[0]
         )
     except (OSError, GridbridgeError):
         return None

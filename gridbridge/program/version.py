@@ -49,9 +49,7 @@ def _checked_out(package: str) -> str:
     trusted = ("-c", f"safe.directory={checkout}") if is_one_persons else ()
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        answer = run_program(
-            ("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S
-        )
+        answer = run_program(("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S)
     except CommandFailed:
         return ""
     return answer.stdout.decode("ascii", "replace").strip() if answer.status == 0 else ""

@@ -39,9 +39,7 @@ class ClockShiftedDictionary(dict[K, V]):
 class Clock:
     """Returns the time of day, and detects when it was set, by comparison with a steady clock."""
 
-    def __init__(
-        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady
-    ) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady) -> None:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()

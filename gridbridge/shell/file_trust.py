@@ -102,10 +102,7 @@ def account_name_or_uid(uid: int) -> str:
 def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
-        yield (
-            f"{path} belongs to {account_name_or_uid(facts.st_uid)}",
-            f"chown {link}root {_word(path)}",
-        )
+        yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_word(path)}")
 
 
 def _word(path: str) -> str:

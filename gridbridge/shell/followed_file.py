@@ -104,9 +104,7 @@ def _read(path: str, position: AccountingFilePosition, most: int, lost: str = ""
         offset = position.offset + (len(lines) or (most if is_more else 0))
         status = os.fstat(end)
         tail = _tail(end, offset) if offset else ""
-    position = AccountingFilePosition(
-        device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail
-    )
+    position = AccountingFilePosition(device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail)
     return AppendedLines(lines=lines, place=position, is_more=is_more, lost=lost)
 
 

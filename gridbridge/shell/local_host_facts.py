@@ -158,10 +158,7 @@ def free_space_by_test_write(folder: str) -> FolderFreeSpace:
         safe_files.remove_file(path)
     except (StateError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StateError) else error
-        return replace(
-            free_bytes_and_files_of_folder(folder),
-            trouble=getattr(cause, "strerror", "") or str(error),
-        )
+        return replace(free_bytes_and_files_of_folder(folder), trouble=getattr(cause, "strerror", "") or str(error))
     return free_bytes_and_files_of_folder(folder)
 
 

@@ -12,9 +12,7 @@ WITHHELD = 1000
 class LogQuota:
     """Counts log lines for each person and limits them in each interval."""
 
-    def __init__(
-        self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:
         self._most = most
         self._interval_s = interval_s
         self._clock = clock

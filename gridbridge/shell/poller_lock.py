@@ -97,9 +97,7 @@ class MomentaryPollerLock:
         os.close(self._end)
 
 
-def wait_for_poller_lock(
-    path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S
-) -> bool:
+def wait_for_poller_lock(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
     """Wait for the lock and take it for this process's lifetime; False after `most_s`."""
     end = _opened(path)
     until = time.monotonic() + most_s

@@ -23,11 +23,7 @@ FIRST_SIGNAL = 128  # lowest exit status with which shells report a signal
 
 
 def run_by_callers_ssh(
-    address: str,
-    argv: tuple[str, ...],
-    stdin: bytes | None = None,
-    client: str = CLIENT,
-    out: int = 1,
+    address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CLIENT, out: int = 1
 ) -> int:
     """Run a program at HOST or HOST:PORT by the caller's ssh; return its exit status.
 
@@ -54,9 +50,7 @@ def run_by_callers_ssh(
     return status if status >= 0 else FIRST_SIGNAL - status
 
 
-def run_and_fetch_written_files(
-    address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT
-) -> int:
+def run_and_fetch_written_files(address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) -> int:
     """Run a program in an empty remote folder and fetch the files that it wrote.
 
     The files that the program writes to `out` are unpacked into `folder`, and its standard output

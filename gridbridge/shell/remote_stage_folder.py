@@ -131,9 +131,7 @@ def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFold
 
     subject = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:
-        return UnsafeRemoteFolder(
-            f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}"
-        )
+        return UnsafeRemoteFolder(f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
     if error.status == LOOSE:
         wrong = f"{subject}: others may write there, and it is not sticky"
         return UnsafeRemoteFolder(wrong, f"chmod +t {quote(stage_dir)}")
@@ -145,9 +143,7 @@ def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) 
     _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
-def find_remote_files(
-    login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float
-) -> dict[str, bool] | None:
+def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
     """Return which of these names exist in a remote folder, and whether each is a symlink.
 
     None if the folder is gone. CommandFailed if its parent is not mounted just now, so that nothing
@@ -170,9 +166,7 @@ def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -
     _ask(login, REMOVE, (_checked(folder),), timeout_s)
 
 
-def remove_remote_transfer_folder(
-    login: SshLogin | None, folder: str, transfer: str, timeout_s: float
-) -> None:
+def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
     """Remove the remote folder that a record names.
 
     Raises ParseError if the folder is not named after the record's transfer.

@@ -23,9 +23,7 @@ T = TypeVar("T")
 
 def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
     """Run an action, and once more at once if it raises `failed`; raise the second failure."""
-    tries = Retrying(
-        retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True
-    )
+    tries = Retrying(retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True)
     return tries(act)
 
 

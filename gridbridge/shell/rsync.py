@@ -82,9 +82,7 @@ def push_files(
     return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
 
 
-def push_renamed_file(
-    login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]"
-) -> bool:
+def push_renamed_file(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Copy one local file to a remote path; False if the job's deletion ended the copy."""
     return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
@@ -168,10 +166,7 @@ def _reason(lines: list[str], host: str) -> str:
 
 
 def _run(
-    argv: tuple[str, ...],
-    stdin: bytes,
-    is_unwanted: "Callable[[], bool]",
-    pace: RsyncLimitAndProgress | None,
+    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncLimitAndProgress | None
 ) -> tuple[int | None, str]:
     """Run rsync to its end; the status is None if the job's deletion ended it."""
     source = runner.open_memory_file(stdin)

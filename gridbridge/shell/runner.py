@@ -15,9 +15,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    ProgramAnswerer = Callable[
-        [tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"
-    ]
+    ProgramAnswerer = Callable[[tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"]
 
 CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20  # the largest output of a query
@@ -74,11 +72,7 @@ def call_program_end_callback() -> None:
 
 
 def run_program(
-    argv: tuple[str, ...],
-    env: dict[str, str],
-    timeout_s: float,
-    stdin: bytes = b"",
-    most_bytes: int = ANSWER_BYTES,
+    argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run a program to its end with `stdin` as its input, and return its output.
 
@@ -115,11 +109,7 @@ def open_memory_file(data: bytes) -> int:
 
 
 def run_with_file_as_input(
-    argv: tuple[str, ...],
-    env: dict[str, str],
-    timeout_s: float,
-    source: int,
-    most_bytes: int = ANSWER_BYTES,
+    argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run a program as `run_program` does, with an open file as its standard input.
 
@@ -185,9 +175,7 @@ def open_output_pipes() -> tuple[list[int], list[int]]:
 def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
     """Start a program in its own session with these standard streams; return its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
-    return os.posix_spawn(
-        argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,)
-    )
+    return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
 
 def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:

@@ -22,9 +22,7 @@ def random_file_name(prefix: str = "") -> str:
     return prefix + os.urandom(16).hex()
 
 
-def replace_file_atomically(
-    path: str, data: bytes, mode: int = 0o644, durable: bool = True
-) -> None:
+def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
     """Replace a file's content atomically: all of `data`, or nothing.
 
     The data are written to a temporary file in the same folder, which is then renamed. One fsync
@@ -64,9 +62,7 @@ def remove_file(path: str) -> None:
         return
 
 
-def read_file_only_owner_writes(
-    path: str, max_bytes: int, owner: int | None = None
-) -> tuple[bytes, os.stat_result]:
+def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
     """Read a regular file with one hard link that only its owner can write; no symlinks.
 
     Returns its content and its stat result. Raises FileNotFoundError, or StateError if

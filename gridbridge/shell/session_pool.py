@@ -35,12 +35,7 @@ class IdleSshSessions(OpenSshClient):
         idle.put(session)
 
     def carry(
-        self,
-        login: SshLogin,
-        token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = ANSWER_BYTES,
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request over an idle session; say how it ended, and whether nothing was sent.
 

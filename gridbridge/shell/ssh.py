@@ -10,13 +10,7 @@ sees only a constant line.
 import os
 import pwd
 
-from gridbridge.errors import (
-    CommandFailed,
-    HostNotReached,
-    ProgramOutputTooLong,
-    SshAccessRejected,
-    SshLoginRefused,
-)
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected, SshLoginRefused
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, safe_files
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
@@ -66,12 +60,7 @@ class OpenSshClient:
     """Carries each request by a new process of OpenSSH's client."""
 
     def carry(
-        self,
-        login: SshLogin,
-        _token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = ANSWER_BYTES,
+        self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
@@ -148,9 +137,7 @@ def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
     return (*_become(login), CLIENT, *options, *user, *port)
 
 
-def encode_ssh_request(
-    token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes
-) -> bytes:
+def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
     """Write a request for the remote shell; a request without its last byte does nothing.
 
     Its first line is the number of bytes that follow, so several requests can follow each other.
@@ -168,9 +155,7 @@ def encode_ssh_request(
     return f"{len(whole)}\n".encode() + whole
 
 
-def decode_ssh_answer(
-    token: str, argv: tuple[str, ...], ended: CompletedProgram
-) -> CompletedProgram | None:
+def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
     """Return the program's outputs between the tokens, None if the answer is incomplete.
 
     Raises CommandFailed with status 127 if the program could not be started.
@@ -182,9 +167,7 @@ def decode_ssh_answer(
     if status in NOT_STARTED:
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
     is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
-    return CompletedProgram(
-        argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1]
-    )
+    return CompletedProgram(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
 
 
 def is_whole_ssh_answer(token: str, stdout: bytes, stderr: bytes) -> bool:
@@ -241,20 +224,14 @@ def _is_unread(source: int) -> bool:
     return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
-def _fail(
-    login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
-) -> CompletedProgram:
+def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
     """Raise the error for an incomplete answer over ssh."""
     last = _last_words(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
         kind = (
-            SshLoginRefused
-            if are_ssh_keys_refused(ended.stderr)
-            else SshAccessRejected
-            if advice
-            else HostNotReached
+            SshLoginRefused if are_ssh_keys_refused(ended.stderr) else SshAccessRejected if advice else HostNotReached
         )
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no whole answer from {login.host}, which may have done it: {last}"

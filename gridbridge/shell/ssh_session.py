@@ -67,12 +67,7 @@ class SshSessionsOfProgram(OpenSshClient):
             self._lines[argv] = SshClientProcess(argv)
 
     def carry(
-        self,
-        login: SshLogin,
-        token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = runner.ANSWER_BYTES,
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = runner.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
@@ -96,11 +91,7 @@ class SshSessionRequest:
     """One request over an ssh session, and the part of its answer read so far."""
 
     def __init__(
-        self,
-        line: SshClientProcess,
-        token: str,
-        request: bytes,
-        most_bytes: int = runner.ANSWER_BYTES,
+        self, line: SshClientProcess, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
     ) -> None:
         self._line = line
         self._token = token.encode()

@@ -12,20 +12,10 @@ from gridbridge.decisions.site.sge_scheduler_settings import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.fixed_paths import (
-    AS_ROOT,
-    BALANCE_ACCOUNT,
-    BALANCE_CRON,
-    BALANCE_SUDOERS,
-    BALANCE_UNIT,
-)
+from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.transfer_host_facts import (
-    BalancerCellRights,
-    BalancerFacts,
-    LastPublishedBalancerRound,
-)
+from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts, LastPublishedBalancerRound
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
@@ -82,9 +72,7 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         facts = _facts(policy)
     except GridbridgeError as error:
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
-        finding = CheckFinding(
-            item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}"
-        )
+        finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}")
         yield running_site_checks.no_account_finding("balancer") if is_shut else finding
         return
     if master := decisions.qmaster_host_if_other(facts):
@@ -108,9 +96,7 @@ def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
     by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in looked}
-    unreadable = (
-        {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
-    )
+    unreadable = {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(
         host=local_host_facts.this_host_name(),
         uid=local_host_facts.uid_of_account(BALANCE_ACCOUNT),
@@ -120,9 +106,7 @@ def _facts(policy: Policy) -> BalancerFacts:
         cron=local_host_facts.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
-        has_fixed_nodes=adapter_of_cluster(
-            configured_cluster_address(policy, policy.site.cluster)
-        ).has_fixed_nodes,
+        has_fixed_nodes=adapter_of_cluster(configured_cluster_address(policy, policy.site.cluster)).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
         last=_last(),
@@ -163,9 +147,6 @@ def _last() -> LastPublishedBalancerRound | None:
     with suppress(StateError):
         if published := published_balance_file.read_published_balance():
             return LastPublishedBalancerRound(
-                at=published.at,
-                is_acting=published.is_acting,
-                sentence=published.sentence,
-                trouble=published.trouble,
+                at=published.at, is_acting=published.is_acting, sentence=published.sentence, trouble=published.trouble
             )
     return None

@@ -33,21 +33,15 @@ from gridbridge.site.queue_setup import (
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 
 
-def plan_besteffort_queues(
-    policy: Policy, request: BestEffortSetupRequest
-) -> tuple[SetupStep, ...]:
+def plan_besteffort_queues(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
-    findings = require_correctable_findings(
-        rules.besteffort_queue_findings(request.cluster, cell, model, request.most)
-    )
+    findings = require_correctable_findings(rules.besteffort_queue_findings(request.cluster, cell, model, request.most))
     return setup_steps_of_findings(policy, findings)
 
 
-def besteffort_consumable_warnings(
-    policy: Policy, request: BestEffortSetupRequest
-) -> tuple[str, ...]:
+def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupRequest) -> tuple[str, ...]:
     """Return warnings about consumables with which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueueLayout(cell, _model(cell, request), request.most)
@@ -55,9 +49,7 @@ def besteffort_consumable_warnings(
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def plan_besteffort_removal(
-    policy: Policy, request: BestEffortSetupRequest
-) -> tuple[SetupStep, ...]:
+def plan_besteffort_removal(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
     """Return the steps that remove the best-effort queues; their tasks rerun elsewhere."""
     cell = read_besteffort_setup(policy, request.cluster)
     return setup_steps_of_edits(policy, besteffort_removal_edits(request.cluster, cell))

@@ -71,9 +71,7 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
         machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
         taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from account_and_file_findings.storage_area_owner_findings(
-            name, storage.path, machine, taken_names, most
-        )
+        yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, taken_names, most)
 
 
 def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
@@ -104,18 +102,12 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     if not pools:
         return
     if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
-        yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not asked: run it as root"
-        )
+        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not asked: run it as root")
         return
     try:
         troubles = _troubles(path)
     except CommandFailed as error:
-        yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM,
-            state=FindingSeverity.WARNING,
-            found=f"not judged: {error.words}",
-        )
+        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.WARNING, found=f"not judged: {error.words}")
         return
     yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
 
@@ -123,16 +115,12 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
 def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: its provider's list"
     if trouble is None:  # the checked file is not the service's gridbridge.toml
-        return CheckFinding(
-            item=item, state=FindingSeverity.NOTE, found=f"not asked: {CONFIG} lacks the pool"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.NOTE, found=f"not asked: {CONFIG} lacks the pool")
     if not trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found="it gives one")
     hint = "no node of the pool is added or removed"
     right = "a list of its machines"
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=trouble, right=right, hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=trouble, right=right, hint=hint)
 
 
 def _troubles(path: str) -> Mapping[str, str]:
@@ -158,9 +146,7 @@ def check_running_versions() -> CheckFinding:
     return stale_service_configuration.program_version_finding(running, version_with_commit())
 
 
-def check_runner_activity(
-    clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS
-) -> Iterator[CheckFinding]:
+def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
@@ -168,17 +154,13 @@ def check_runner_activity(
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
-        yield from decisions.campaign_runner_cycle_findings(
-            going_on, _untaken(brought), last, clock.now()
-        )
+        yield from decisions.campaign_runner_cycle_findings(going_on, _untaken(brought), last, clock.now())
 
 
 def _untaken(folder: str) -> int:
     """Return how many files wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
         return len(
-            campaign_files.list_unprocessed_inbox_files(
-                campaign_files.list_campaign_inbox_files(folder), folder
-            )
+            campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(folder), folder)
         )
     return 0

@@ -19,26 +19,12 @@ from gridbridge.decisions.site import (
 from gridbridge.decisions.site import running_site_checks as decisions
 from gridbridge.decisions.site.transfer_host_configuration import sensor_load_value_findings
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.errors import (
-    ConfigError,
-    FileWritableByOthers,
-    GridbridgeError,
-    SshAccessRejected,
-    describe_error,
-)
+from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    TransferSetupSituation,
-)
-from gridbridge.model.site.transfer_host_facts import (
-    ClusterFacts,
-    PollerProcessFacts,
-    StageDirFacts,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.status_report import printable_text
 from gridbridge.program import rebalance_round_alerts
@@ -55,11 +41,7 @@ from gridbridge.site import (
     site_inspection,
 )
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_setup import (
-    HomeClusterSettings,
-    read_home_setup,
-    read_transfer_queue_setup,
-)
+from gridbridge.site.queue_setup import HomeClusterSettings, read_home_setup, read_transfer_queue_setup
 from gridbridge.site.site_inspection import (
     embedded_home_queue_slots,
     free_space_of_state_folders,
@@ -69,11 +51,7 @@ from gridbridge.site.site_inspection import (
     query_cell_version_and_clock,
     transfer_queue_states,
 )
-from gridbridge.site.ssh_login_inspection import (
-    find_ssh_hosts_without_rsync,
-    inspect_ssh_keys,
-    inspect_ssh_stage_dirs,
-)
+from gridbridge.site.ssh_login_inspection import find_ssh_hosts_without_rsync, inspect_ssh_keys, inspect_ssh_stage_dirs
 from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
 from gridbridge.state import published_json
 
@@ -122,19 +100,11 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
         return _report(
-            (
-                *_unreadable(error),
-                *stale_service_configuration.stale_configuration_findings(poller, is_right=False),
-            ),
+            (*_unreadable(error), *stale_service_configuration.stale_configuration_findings(poller, is_right=False)),
             None,
         )
-    if stale_service_configuration.is_new_configuration_refused(
-        poller := inspect_poller(sha256, clock.now_s())
-    ):
-        return _report(
-            (*stale_service_configuration.stale_configuration_findings(poller), *_account(policy)),
-            policy,
-        )
+    if stale_service_configuration.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
+        return _report((*stale_service_configuration.stale_configuration_findings(poller), *_account(policy)), policy)
     log_in_to_ssh_clusters(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
@@ -145,9 +115,7 @@ def _account(policy: Policy) -> Iterator[CheckFinding]:
         yield transfer_host_requirements.service_account_finding(uid, policy.site)
 
 
-def collect_check_findings(
-    policy: Policy, sha256: str | None, clock: Clock
-) -> Iterator[CheckFinding]:
+def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
     with site_inspection.run_each_program_once():  # checks of several queues send the same queries
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
@@ -164,13 +132,10 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
         home = threads.submit(read_home_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
-            name: threads.submit(query_cell_version_and_clock, name, policy, clock)
-            for name in policy.clusters
+            name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
         }
         keys = threads.submit(inspect_ssh_keys, policy)
-        situations = {
-            queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
-        }
+        situations = {queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues}
         best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_states, policy, cell_futures)
         files = threads.submit(_files, policy)
@@ -216,16 +181,12 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
         transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
-        yield CheckFinding(
-            item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint
-        )
+        yield CheckFinding(item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint)
         return
     yield from transfer_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
-def _files(
-    policy: Policy,
-) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
+def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at clusters one after the other: concurrent sessions would need more logins."""
     return (
         find_ssh_hosts_without_rsync(policy),
@@ -238,9 +199,7 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
     return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
 
 
-def _states(
-    policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
-) -> Mapping[str, QueueInstanceState]:
+def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
     """Return the state of each transfer queue; empty if the site's own cluster does not answer.
 
     A site without transfer queues may have no cluster of its own.
@@ -261,9 +220,7 @@ def _queues(home: Future[HomeClusterSettings]) -> Mapping[str, QconfSettings]:
 def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     """Check the folders in which execd makes TMPDIR, as they are on this host."""
     written = frozenset(
-        folder
-        for folder in unconfigured_queues.queues_by_tmpdir(queues)
-        if is_writable_by_others(folder)
+        folder for folder in unconfigured_queues.queues_by_tmpdir(queues) if is_writable_by_others(folder)
     )
     yield from unconfigured_queues.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
@@ -316,18 +273,14 @@ def _queue(
         )
 
 
-def _situation(
-    policy: Policy, queue: str, home: Future[HomeClusterSettings]
-) -> TransferSetupSituation:
+def _situation(policy: Policy, queue: str, home: Future[HomeClusterSettings]) -> TransferSetupSituation:
     """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
-        return read_transfer_queue_setup(
-            policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0])
-        )
+        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0]))
     return situation
 
 
@@ -338,15 +291,12 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
         hint = "edit the file" if os.path.exists(path) else ""  # other errors advise
-        yield CheckFinding(
-            item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint
-        )
+        yield CheckFinding(item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint)
 
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
     return CheckReport(
-        items=tuple(_item(finding, policy) for finding in findings),
-        worst=decisions.worst_finding_state(findings),
+        items=tuple(_item(finding, policy) for finding in findings), worst=decisions.worst_finding_state(findings)
     )
 
 
@@ -358,9 +308,7 @@ def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
         found=printable_text(finding.found),
         right=printable_text(finding.right),
         commands=tuple(
-            changes.standalone_edit_line(edit, policy)
-            if policy
-            else changes.setup_edit_command(edit)
+            changes.standalone_edit_line(edit, policy) if policy else changes.setup_edit_command(edit)
             for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
         ),
         where=finding.where,

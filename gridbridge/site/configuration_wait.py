@@ -30,11 +30,7 @@ def main() -> None:
 def configuration_lag_reason() -> str:
     """Say why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
-    return (
-        stale_service_configuration.stale_configuration_reason(facts)
-        if facts.configuration
-        else NOBODY
-    )
+    return stale_service_configuration.stale_configuration_reason(facts) if facts.configuration else NOBODY
 
 
 def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
@@ -46,8 +42,7 @@ def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while (
-        stale_service_configuration.is_config_reload_awaited(facts := look())
-        and clock.steady_s() - began_s < LIMIT_S
+        stale_service_configuration.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S
     ):
         clock.sleep(LOOK_S)
     return stale_service_configuration.stale_configuration_reason(facts)

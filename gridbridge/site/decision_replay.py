@@ -30,21 +30,14 @@ PROGRAMS = MappingProxyType(
                 poller_decision_journal.replay_transfer_plan,
                 poller_decision_journal.summarize_transfer_actions,
             ),
+            ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
             ProgramDecisionReplay(
-                poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls
-            ),
-            ProgramDecisionReplay(
-                poller_decision_journal.REFUSAL_PROGRAM,
-                poller_decision_journal.replay_refused_message,
+                poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_message
             ),
             ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
             ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),
-            ProgramDecisionReplay(
-                balance_journal.PROGRAM, balance_journal.replay_recorded_node_acts
-            ),
-            ProgramDecisionReplay(
-                rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision
-            ),
+            ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_recorded_node_acts),
+            ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
         )
     }
 )
@@ -74,9 +67,7 @@ class DecisionReplay:
         return PROGRAMS[self.decision.program].summarize(list(actions))
 
 
-def replay_decision(
-    number: int, path: str = CONFIG, *, is_balancers: bool = False
-) -> DecisionReplay:
+def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Decide again from a decision's rows, without acting.
 
     The balancer's decisions have their own numbers.

@@ -10,25 +10,15 @@ from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.elastic.published_balance import PublishedBalance
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer
-from gridbridge.model.rebalance.published_rebalance_rounds import (
-    PublishedRebalanceRound,
-    RebalanceRoundKind,
-)
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.transfer_message import StarterPhase
-from gridbridge.program.metric_family import (
-    MetricFamily,
-    metric_with_labels,
-    metric_without_labels,
-    unix_timestamp,
-)
+from gridbridge.program.metric_family import MetricFamily, metric_with_labels, metric_without_labels, unix_timestamp
 
 OTHER = "other"  # label of clusters and queues that gridbridge.toml lacks
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
 
 
-def transfer_metric_families(
-    shown: PublishedFilesSnapshot, now: datetime
-) -> Iterator[MetricFamily]:
+def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
     """Yield metrics of the service, its clusters, transfer queues and open transfers."""
     yield from _service_families(shown)
     yield from _remote_cluster_families(shown, now)
@@ -40,9 +30,7 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1.0)] if service else []
     refused = bool(service and service.configuration and service.configuration.refused)
-    yield metric_with_labels(
-        "service_info", "The service, by its cluster and version", "cluster version", labels
-    )
+    yield metric_with_labels("service_info", "The service, by its cluster and version", "cluster version", labels)
     yield metric_without_labels(
         "service_start_timestamp_seconds",
         "When the service was started",
@@ -70,13 +58,8 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     )
 
 
-def _remote_cluster_families(
-    shown: PublishedFilesSnapshot, now: datetime
-) -> Iterator[MetricFamily]:
-    judged = [
-        service_and_queue_health.report_cluster_reachability(cluster, now)
-        for cluster in shown.clusters.values()
-    ]
+def _remote_cluster_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
+    judged = [service_and_queue_health.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()]
     yield metric_with_labels(
         "cluster_up",
         "Whether a cluster answered the last question",
@@ -120,13 +103,9 @@ def _failed(shown: PublishedFilesSnapshot, cluster: str) -> float:
     return float(len(breaker.failed)) if breaker else 0.0
 
 
-def _transfer_queue_families(
-    shown: PublishedFilesSnapshot, now: datetime
-) -> Iterator[MetricFamily]:
+def _transfer_queue_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [
-        service_and_queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes
-    ]
+    judged = [service_and_queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes]
     labels = "queue cluster"
     yield metric_with_labels(
         "queue_open",
@@ -212,10 +191,7 @@ def rebalance_metric_families(
         "rebalance_late",
         "Whether no round of a kind has ended for long since one began",
         "kind",
-        [
-            ((kind.value,), float(is_rebalance_round_late(kind, last, now)))
-            for kind, last in rounds.items()
-        ],
+        [((kind.value,), float(is_rebalance_round_late(kind, last, now))) for kind, last in rounds.items()],
     )
 
 
@@ -227,23 +203,13 @@ def elastic_metric_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
 
 
 def _balancer_round_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+    yield _balance_gauge(shown, "round_timestamp_seconds", "When the last round was", unix_timestamp(shown.at))
     yield _balance_gauge(
-        shown, "round_timestamp_seconds", "When the last round was", unix_timestamp(shown.at)
+        shown, "seen_timestamp_seconds", "When a round last saw the whole cell", unix_timestamp(shown.seen_at)
     )
+    yield _balance_gauge(shown, "round_duration_seconds", "How long the last round took", shown.took_s)
     yield _balance_gauge(
-        shown,
-        "seen_timestamp_seconds",
-        "When a round last saw the whole cell",
-        unix_timestamp(shown.seen_at),
-    )
-    yield _balance_gauge(
-        shown, "round_duration_seconds", "How long the last round took", shown.took_s
-    )
-    yield _balance_gauge(
-        shown,
-        "acting",
-        "Whether nodes are added and removed, and it is not only said",
-        float(shown.is_acting),
+        shown, "acting", "Whether nodes are added and removed, and it is not only said", float(shown.is_acting)
     )
     yield _balance_gauge(shown, "rounds_total", "Rounds", shown.rounds)
     yield _balance_gauge(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
@@ -259,17 +225,9 @@ def _cell_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
         ("queued_tasks", "Tasks that wait and could start", counted.queued),
         ("slots", "Slots on hosts that work", counted.slots),
         ("free_slots", "Slots that a task can have now", shown.free_slots),
-        (
-            "wanted_slots",
-            "Slots that the tasks need which wait and could start",
-            shown.wanted_slots,
-        ),
+        ("wanted_slots", "Slots that the tasks need which wait and could start", shown.wanted_slots),
         ("longest_wait_seconds", "How long the oldest of these waits", shown.longest_wait_s),
-        (
-            "task_duration_mean_seconds",
-            "Mean run time of the tasks that ended of late",
-            counted.duration_s,
-        ),
+        ("task_duration_mean_seconds", "Mean run time of the tasks that ended of late", counted.duration_s),
         ("task_wait_mean_seconds", "Mean wait of these tasks", counted.wait_s),
         ("load_mean", "Mean load of the hosts", counted.load),
     )
@@ -279,15 +237,9 @@ def _cell_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
 
 def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     where = shown.cluster
-    yield _balance_gauge(
-        shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes
-    )
-    yield _balance_gauge(
-        shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes
-    )
-    yield _balance_gauge(
-        shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour
-    )
+    yield _balance_gauge(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
+    yield _balance_gauge(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
+    yield _balance_gauge(shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour)
     yield _balance_gauge(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
     yield metric_with_labels(
         "balance_nodes",
@@ -314,9 +266,7 @@ def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     )
 
 
-def _balance_gauge(
-    shown: PublishedBalance, name: str, means: str, value: float | None
-) -> MetricFamily:
+def _balance_gauge(shown: PublishedBalance, name: str, means: str, value: float | None) -> MetricFamily:
     return metric_with_labels(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])
 
 
@@ -340,11 +290,7 @@ def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[Metr
             "campaign_events",
             "Open events of campaigns and clusters, by what happened",
             "code cluster",
-            [
-                ((event.code.value, event.cluster), 1)
-                for event in published.events.events
-                if event.closed_at is None
-            ],
+            [((event.code.value, event.cluster), 1) for event in published.events.events if event.closed_at is None],
         )
 
 
@@ -367,10 +313,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
         "state",
         [
             *((("waiting",), campaign.waiting) for campaign in alive),
-            *(
-                (("succeeded",), campaign.ended - campaign.failed - campaign.cancelled)
-                for campaign in alive
-            ),
+            *((("succeeded",), campaign.ended - campaign.failed - campaign.cancelled) for campaign in alive),
             *((("failed",), campaign.failed) for campaign in alive),
             *((("cancelled",), campaign.cancelled) for campaign in alive),
         ],
@@ -379,11 +322,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
         "campaign_tasks_ended_last_hour",
         "Tasks of the campaigns that go on that ended at a cluster in the last hour",
         "cluster",
-        [
-            ((cluster.cluster,), cluster.ended_per_h or 0)
-            for campaign in alive
-            for cluster in campaign.at
-        ],
+        [((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at],
     )
     errors = shown.errors
     yield metric_without_labels(

@@ -19,10 +19,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.rebalance.published_rebalance_rounds import (
-    PublishedRebalanceRound,
-    RebalanceRoundKind,
-)
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.program.metric_family import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import PublishedCampaignFiles
@@ -31,9 +28,7 @@ from gridbridge.state import published_json as files
 
 READABLE = "published_readable"
 MEANS = "Whether a part's published files can be read"
-NOTHING = (
-    metric_with_labels(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),
-)
+NOTHING = (metric_with_labels(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),)
 Measure = Callable[[], Iterable[MetricFamily]]
 TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
@@ -55,12 +50,8 @@ def collect_published_metrics(
         parts["transfers"] = lambda: metric_families.transfer_metric_families(
             files.read_all_published_files(folder), now
         )
-        parts["campaigns"] = lambda: metric_families.campaign_metric_families(
-            _published_campaign_files(folder)
-        )
-        parts["rebalancing"] = lambda: metric_families.rebalance_metric_families(
-            _published_rounds(folder), now
-        )
+        parts["campaigns"] = lambda: metric_families.campaign_metric_families(_published_campaign_files(folder))
+        parts["rebalancing"] = lambda: metric_families.rebalance_metric_families(_published_rounds(folder), now)
     if os.path.isdir(balance):
         parts["elastic"] = lambda: _elastic_families(balance)
     if not parts:
@@ -68,9 +59,7 @@ def collect_published_metrics(
     return _read(parts)
 
 
-def _read(
-    parts: dict[str, Callable[[], Iterable[MetricFamily]]],
-) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
+def _read(parts: dict[str, Callable[[], Iterable[MetricFamily]]]) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
     families, troubles, readable = list[MetricFamily](), list[str](), dict[str, float]()
     for name, part in parts.items():
         try:
@@ -93,10 +82,7 @@ def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
 
 
 def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
-    rounds = {
-        kind: published_json.read_published_rebalance_round(kind, folder)
-        for kind in RebalanceRoundKind
-    }
+    rounds = {kind: published_json.read_published_rebalance_round(kind, folder) for kind in RebalanceRoundKind}
     return {kind: last for kind, last in rounds.items() if last}
 
 
@@ -173,9 +159,7 @@ def _disconnect(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _time_limited_handler(
-    patience_s: float, longest_s: float, few: _ConnectionLimit
-) -> type[WSGIRequestHandler]:
+def _time_limited_handler(patience_s: float, longest_s: float, few: _ConnectionLimit) -> type[WSGIRequestHandler]:
     class Brief(WSGIRequestHandler):
         timeout = patience_s
 

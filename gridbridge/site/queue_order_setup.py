@@ -18,11 +18,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEditVerb,
     SharedSettingUndo,
 )
-from gridbridge.model.site.site_section import (
-    QueueOrder,
-    RenumberedTransferQueue,
-    TransferQueueOffer,
-)
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueOffer
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
@@ -43,16 +39,11 @@ def plan_queue_sequence_numbers(
         changed = transfer_queue_order.restore_former_queue_numbers(queue_offers, _former(former))
     else:
         changed = transfer_queue_order.renumber_transfer_queues(queue_offers, order)
-    return queue_setup.setup_steps_of_findings(
-        policy, (_finding(policy, change) for change in changed)
-    )
+    return queue_setup.setup_steps_of_findings(policy, (_finding(policy, change) for change in changed))
 
 
 def check_queue_order(
-    policy: Policy,
-    queues: Mapping[str, QconfSettings],
-    folder: str = PUBLISHED,
-    former: str = ORDERED,
+    policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
 ) -> Iterator[CheckFinding]:
     """Check whether the configured order is set up; a single queue has no order.
 
@@ -61,23 +52,16 @@ def check_queue_order(
     queue_offers = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
-            yield transfer_queue_order.queue_order_finding(
-                queue_offers, policy.site.queue_order, _former(former)
-            )
+            yield transfer_queue_order.queue_order_finding(queue_offers, policy.site.queue_order, _former(former))
 
 
 def _former(path: str) -> dict[str, int]:
     """Return the queues' original numbers, from before any set-up."""
-    return {
-        change.undo.name: int(change.undo.value) for change in changes.read_former_settings(path)
-    }
+    return {change.undo.name: int(change.undo.value) for change in changes.read_former_settings(path)}
 
 
 def apply_queue_sequence_numbers(
-    steps: Sequence[SetupStep],
-    policy: Policy,
-    report: Callable[[SetupStep], None],
-    former: str = ORDERED,
+    steps: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None], former: str = ORDERED
 ) -> None:
     """Apply the steps; original numbers are recorded until they are restored."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
@@ -89,9 +73,7 @@ def apply_queue_sequence_numbers(
         changes.delete_former_settings(former)
 
 
-def transfer_queues_with_last_answers(
-    policy: Policy, folder: str = PUBLISHED
-) -> tuple[TransferQueueOffer, ...]:
+def transfer_queues_with_last_answers(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueOffer, ...]:
     """Return the existing transfer queues with their clusters' last answers to the service.
 
     CommandFailed if home does not answer.
@@ -114,11 +96,7 @@ def _offers(
 
 
 def _offer(
-    policy: Policy,
-    name: str,
-    number: str,
-    published: PublishedClusterAnswer | None,
-    since: datetime,
+    policy: Policy, name: str, number: str, published: PublishedClusterAnswer | None, since: datetime
 ) -> TransferQueueOffer:
     cluster = policy.queues[name].cluster
     taken_at = published.taken_at if published else None

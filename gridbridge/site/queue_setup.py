@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.configured_cluster_routes import (
-    configured_cluster_address,
-    keep_ssh_connections_open,
-)
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site import (
     stale_service_configuration,
     transfer_host_requirements,
@@ -79,9 +76,7 @@ def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tu
         ),
         *(stage_dir_finding(name, stage) for name, stage in stages),
     )
-    return tuple(
-        map(_warning, (finding for finding in findings if finding.state != FindingSeverity.OK))
-    )
+    return tuple(map(_warning, (finding for finding in findings if finding.state != FindingSeverity.OK)))
 
 
 def _warning(finding: CheckFinding) -> str:
@@ -111,9 +106,7 @@ def plan_transfer_queue_removal(
     situation = _own_situation(policy, request, warn)
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
-        raise GridbridgeError(
-            f"no queue {request.queue}; to {options.cluster} lead: {', '.join(siblings)}"
-        )
+        raise GridbridgeError(f"no queue {request.queue}; to {options.cluster} lead: {', '.join(siblings)}")
     if used := _slots_used(policy, request):
         reason = f"jobs are in {used} of its slots; qmod -d {request.queue}, then wait or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
@@ -126,9 +119,7 @@ def _slots_used(policy: Policy, request: WantedTransferQueue) -> int:
     return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
-def plan_queue_leftover_removal(
-    policy: Policy, options: TransferQueueRequest
-) -> tuple[SetupStep, ...]:
+def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
     """Return the steps for the remains of a transfer queue after its removal."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
@@ -150,18 +141,14 @@ def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[Se
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if not all files are visible."""
     refuse_setup_of_embedded_site(policy)
-    findings = transfer_host_requirements.transfer_host_findings(
-        inspect_local_host(policy), policy.site
-    )
+    findings = transfer_host_requirements.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
         if finding.found == UNSEEN:
             raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
     return setup_steps_of_findings(policy, findings)
 
 
-def apply_setup_steps(
-    steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]
-) -> None:
+def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
     """Apply the steps in order; stop at the first failure. A repeated run continues there."""
     for step in steps:
         if step.where:
@@ -186,15 +173,11 @@ def step_without_undo(step: SetupStep) -> SetupStep:
 def delete_unneeded_former_settings(policy: Policy) -> None:
     """Delete the record of former settings if no transfer queue is left."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    if not any(
-        map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())
-    ):
+    if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
         changes.delete_former_settings()
 
 
-def setup_steps_of_findings(
-    policy: Policy, findings: Iterable[CheckFinding]
-) -> tuple[SetupStep, ...]:
+def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
     """Turn findings into steps; an edit that occurs twice is made once, at its last place."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
@@ -264,9 +247,7 @@ def read_transfer_queue_setup(
     )
 
 
-def _away(
-    policy: Policy, request: WantedTransferQueue, home: CellQconfSettings
-) -> CellQconfSettings:
+def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings) -> CellQconfSettings:
     """Read the remote cluster's settings for a transfer queue."""
     remote = configured_cluster_address(policy, request.remote)
     return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
@@ -277,9 +258,7 @@ def _own_situation(
 ) -> TransferSetupSituation:
     """Read both cells' settings; refuse a queue that the site made without gridbridge."""
     keep_ssh_connections_open(policy)
-    situation = read_transfer_queue_setup(
-        policy, request, read_home_setup(policy, request.host), unheard
-    )
+    situation = read_transfer_queue_setup(policy, request, read_home_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
         raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
@@ -288,11 +267,7 @@ def _own_situation(
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
     """Return the findings; refuse if setup has no edit that corrects a finding."""
     listed = tuple(findings)
-    hopeless = (
-        finding
-        for finding in listed
-        if finding.state == FindingSeverity.BROKEN and not finding.mend
-    )
+    hopeless = (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend)
     for finding in hopeless:
         raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
     return listed

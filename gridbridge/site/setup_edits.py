@@ -10,11 +10,7 @@ from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    SetupEdit,
-    SetupEditVerb,
-    SharedSettingUndo,
-)
+from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.shell import safe_files
 from gridbridge.shell.runner import run_program
 

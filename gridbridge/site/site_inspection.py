@@ -16,16 +16,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.decisions.site import transfer_host_requirements
 from gridbridge.decisions.site.transfer_host_requirements import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.fixed_paths import (
-    CONFIG,
-    HOME,
-    LOCK,
-    PUBLISHED,
-    PYTHON,
-    ROOTS,
-    SPOOL,
-    SUDOERS,
-)
+from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
@@ -69,9 +60,7 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
         is_root=os.geteuid() == 0,
         paths=_paths(policy),
         trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
-        hidden=frozenset(
-            path for path in _strict(policy) if local_host_facts.is_path_access_denied(path)
-        )
+        hidden=frozenset(path for path in _strict(policy) if local_host_facts.is_path_access_denied(path))
         | frozenset(path for path in (SUDOERS,) if local_host_facts.is_file_unreadable(path)),
         closed_to_others={
             path: folder
@@ -86,12 +75,9 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
     """Return the free space of the spool and of the published folder."""
     by_folder = {
-        folder: local_host_facts.free_bytes_and_files_of_folder(folder)
-        for folder in (SPOOL, PUBLISHED)
+        folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
     } | free_space_of_campaign_filesystem()
-    return by_folder | {
-        SPOOL: replace(by_folder[SPOOL], folders=local_host_facts.count_subfolders_by_owner(SPOOL))
-    }
+    return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=local_host_facts.count_subfolders_by_owner(SPOOL))}
 
 
 def is_writable_by_others(folder: str) -> bool:
@@ -107,11 +93,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
     """
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
-    pids = (
-        (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS)
-        if uid
-        else ()
-    )
+    pids = (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s

@@ -34,9 +34,7 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh the host that lacks rsync; empty if all hosts have rsync."""
-    missing_here = (
-        "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
-    )
+    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
@@ -91,11 +89,7 @@ def _people(policy: Policy, named: UserMap) -> Iterator[str]:
 
 
 def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLoginFacts:
-    trouble = (
-        NO_ACCOUNT
-        if not local_host_facts.uid_of_account(person)
-        else _trouble(address, account, person)
-    )
+    trouble = NO_ACCOUNT if not local_host_facts.uid_of_account(person) else _trouble(address, account, person)
     return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 
@@ -103,11 +97,7 @@ def _trouble(address: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as job starters do; return why this failed."""
     try:
         ssh.run_over_ssh(
-            parse_ssh_login_address(address, account, person),
-            ("true",),
-            {},
-            LIMIT_S,
-            carrier=ssh.OpenSshClient(),
+            parse_ssh_login_address(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
         )
     except GridbridgeError as error:
         return str(error)

@@ -15,13 +15,7 @@ from gridbridge.batch.configured_cluster_routes import (
 )
 from gridbridge.decisions.site.transfer_queue_order import describe_queue_order
 from gridbridge.decisions.transfer import transfer_queue_admission
-from gridbridge.errors import (
-    CommandFailed,
-    GridbridgeError,
-    ParseError,
-    UnmappableRequest,
-    UnstageablePaths,
-)
+from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
 from gridbridge.model.campaigns.campaign_names import is_array_name
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job import SubmittedJob
@@ -68,9 +62,7 @@ class _Asked:
     submitted: SubmittedJob
 
 
-def explain_submission(
-    words: tuple[str, ...], to: str, path: str = CONFIG
-) -> SubmissionExplanation:
+def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
     """Explain how a job would be submitted to a remote cluster; nothing is changed.
 
     `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises
@@ -97,9 +89,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield each transfer queue with its reason to refuse a home job; empty if it would take it."""
     try:
-        question = _submitted(
-            (job,), policy, configured_cluster_address(policy, policy.site.cluster)
-        )
+        question = _submitted((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
@@ -119,10 +109,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(shut))
-    rules, far = (
-        build_request_mapping(policy, remote, queue),
-        configured_cluster_address(policy, remote),
-    )
+    rules, far = (build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote))
     vocabulary = read_offered_resources(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
@@ -158,9 +145,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     """Return the job to explain, as the home cluster lists it or would submit it."""
     if transfer := _transfer(words, policy):
-        submitted = require_request_listing(home).query_submitted_job(
-            home, transfer.job, transfer.task
-        )
+        submitted = require_request_listing(home).query_submitted_job(home, transfer.job, transfer.task)
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
     submitted = require_request_listing(home).preview_submitted_job(home, words, person)
@@ -179,9 +164,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     """Return why a queue does not accept a job at home, as far as known; else empty."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
-    if why := transfer_queue_admission.why_cluster_refuses_owner(
-        owner, users, account, f"cluster.{remote}.users"
-    ):
+    if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
         return why
     home = configured_cluster_address(policy, policy.site.cluster)
     try:
@@ -214,9 +197,7 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
     if not ours.declares(request.context):
         return ""
     lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)
-    if wrong := next(
-        filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""
-    ):
+    if wrong := next(filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""):
         raise UnstageablePaths(wrong)
     folder = remote_stage_folder.remote_stage_parent(ours.remote_stage_dir, account)
     return f"{folder}/{name}/{remote_stage_folder.WORK}"

@@ -12,10 +12,7 @@ from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import OBJECT_NAME
 from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import is_transfer_queue
-from gridbridge.model.site.setup_findings_and_edits import (
-    WantedTransferQueue,
-    queue_runs_gridbridge_starter,
-)
+from gridbridge.model.site.setup_findings_and_edits import WantedTransferQueue, queue_runs_gridbridge_starter
 from gridbridge.model.transfer.transfer_config_sections import (
     MAX_SLOTS,
     PeMappingRule,
@@ -71,15 +68,11 @@ def complete_queue_request(
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=remote_setup_adapter(
-            configured_cluster_address(policy, options.cluster)
-        ).HAS_OPERATORS,
+        has_operators=remote_setup_adapter(configured_cluster_address(policy, options.cluster)).HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
         far_account=_far_account(policy, options.cluster),
         renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
-        rejected={
-            name: rule.reject for name, rule in _pe_rules(policy, options.cluster) if rule.reject
-        },
+        rejected={name: rule.reject for name, rule in _pe_rules(policy, options.cluster) if rule.reject},
         people=_people(policy, options.cluster),
         resources=tuple(
             name
@@ -89,21 +82,15 @@ def complete_queue_request(
     )
 
 
-def _like_standing(
-    policy: Policy, options: TransferQueueRequest, name: str
-) -> TransferQueueRequest:
+def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
     """Fill in slots and limit from an existing transfer queue without a section in the file."""
     if options.short_jobs:
         return options
     home = configured_cluster_address(policy, policy.site.cluster)
     queue = home_queue_setup_adapter(home).query_queue_settings(home).get(name, {})
-    if name in policy.queues or not (
-        is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)
-    ):
+    if name in policy.queues or not (is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)):
         return options
-    slots, limit = queue_slots_and_pending_limit(
-        queue, options.cluster, options.host or host.this_host_name()
-    )
+    slots, limit = queue_slots_and_pending_limit(queue, options.cluster, options.host or host.this_host_name())
     return replace(
         options,
         slots=options.slots or slots,
@@ -123,9 +110,7 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
     """Return the people with a listed account at the cluster."""
-    return tuple(
-        person for person in policy.clusters[cluster].users if person != policy.site.service_account
-    )
+    return tuple(person for person in policy.clusters[cluster].users if person != policy.site.service_account)
 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
@@ -133,9 +118,7 @@ def refuse_setup_of_embedded_site(policy: Policy) -> None:
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
-        raise ConfigError(
-            (f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",)
-        )
+        raise ConfigError((f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",))
 
 
 def _far_account(policy: Policy, cluster: str) -> str:
@@ -148,9 +131,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(
-    policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None
-) -> None:
+def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None) -> None:
     """Refuse requests that no set-up can fulfil."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)

@@ -31,9 +31,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    safe_files.replace_file_atomically(
-        f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_key_value_lines(values)
-    )
+    safe_files.replace_file_atomically(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_key_value_lines(values))
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -69,11 +67,7 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
 
 def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
     """Return the drained clusters, each with the reason and the person."""
-    return {
-        name: drain
-        for name in sorted(list_drained_clusters(folder))
-        for drain in _read(name, folder)
-    }
+    return {name: drain for name in sorted(list_drained_clusters(folder)) for drain in _read(name, folder)}
 
 
 def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
@@ -87,6 +81,4 @@ def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
         return
     except (ParseError, KeyError, ValueError) as error:
         raise StateError(f"{path}: not what gridbridge drain writes") from error
-    yield PublishedClusterDrain(
-        by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", "")
-    )
+    yield PublishedClusterDrain(by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", ""))

@@ -91,9 +91,7 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
             safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
         )
     except FileNotFoundError as error:
-        raise UnconfiguredTransferQueue(
-            f"queue {queue} leads nowhere: it has no [queue.{queue}]"
-        ) from error
+        raise UnconfiguredTransferQueue(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
 
 
 def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
@@ -123,9 +121,7 @@ def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the names that a cluster offers; None if the cluster has reported no names."""
     try:
-        return safe_files.read_file_only_owner_writes(
-            offered_names_path(cluster, published), WORDS_MAX_BYTES
-        )[0]
+        return safe_files.read_file_only_owner_writes(offered_names_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 
@@ -133,9 +129,7 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
 def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read a cluster's list of local-only queues; None without a published list."""
     try:
-        return safe_files.read_file_only_owner_writes(
-            local_only_queues_path(cluster, published), WORDS_MAX_BYTES
-        )[0]
+        return safe_files.read_file_only_owner_writes(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 
@@ -180,9 +174,7 @@ def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
         os.chmod(f"{around}/{uid}", mode)
 
 
-def remove_unfetched_files(
-    open_transfers: frozenset[str], until: float, published: str = PUBLISHED
-) -> int:
+def remove_unfetched_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
     """Remove published files that nobody fetched or finished until a time; return how many.
 
     These are verdicts and replies without an open transfer, old usage, and temporary files of
@@ -196,17 +188,13 @@ def remove_unfetched_files(
         for name in names:
             is_left = is_fetched and name not in open_transfers
             path = f"{folder}/{name}"
-            if (is_left or name.startswith(safe_files.TEMPORARY)) and os.lstat(
-                path
-            ).st_mtime < until:
+            if (is_left or name.startswith(safe_files.TEMPORARY)) and os.lstat(path).st_mtime < until:
                 safe_files.remove_file(path)
                 removed += 1
     return removed
 
 
-def read_load_values(
-    path: str, now: float, owner: int | None = None
-) -> tuple[dict[str, str], float, bool]:
+def read_load_values(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float, bool]:
     """Return the load values, their maximum age, and whether they are fresh.
 
     Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
@@ -216,9 +204,7 @@ def read_load_values(
     return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
 
 
-def parse_load_values_file(
-    path: str, owner: int | None = None
-) -> tuple[float, float, dict[str, str]]:
+def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
     """Return the time of the load values, their maximum age in seconds, and the values."""
     data, _ = safe_files.read_file_only_owner_writes(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")

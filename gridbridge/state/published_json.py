@@ -92,10 +92,7 @@ def read_published_service(folder: str) -> PublishedServiceStatus | None:
 
 def read_published_breakers(folder: str) -> PublishedBreakersOfClusters:
     """Read the open circuit breakers; empty if they were never published."""
-    return (
-        read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters)
-        or PublishedBreakersOfClusters()
-    )
+    return read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters) or PublishedBreakersOfClusters()
 
 
 def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
@@ -114,11 +111,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTr
         return histories
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
     numbers = sorted(tasks | unverified_histories.tasks_with_unverified_history(folder, int(local)))
-    return tuple(
-        history
-        for task in numbers
-        for history in read_transfer_histories_of_task(folder, f"{local}.{task}")
-    )
+    return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
 
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
@@ -166,9 +159,7 @@ def _load(folder: str) -> PublishedLoadValues | None:
     except FileNotFoundError:
         return None
     return PublishedLoadValues(
-        taken_at=datetime.fromtimestamp(taken_at, UTC),
-        stale=timedelta(seconds=stale_s),
-        values=values,
+        taken_at=datetime.fromtimestamp(taken_at, UTC), stale=timedelta(seconds=stale_s), values=values
     )
 
 
@@ -187,32 +178,23 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
             yield int(match[1]), int(match[2] or 0)
 
 
-def publish_rebalance_round_begin(
-    kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
-) -> None:
+def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
     """Publish that a rebalancing round began; an earlier unfinished round keeps its begin."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
         published_files.publish_file(
-            _path(kind, folder),
-            encode_published_value(PublishedRebalanceRound(began_at=at, ended_at=ended_at)),
+            _path(kind, folder), encode_published_value(PublishedRebalanceRound(began_at=at, ended_at=ended_at))
         )
 
 
-def publish_rebalance_round_end(
-    kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
-) -> None:
+def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
     """Publish that a rebalancing round ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
-    published_files.publish_file(
-        _path(kind, folder), encode_published_value(replace(last, ended_at=at))
-    )
+    published_files.publish_file(_path(kind, folder), encode_published_value(replace(last, ended_at=at)))
 
 
-def read_published_rebalance_round(
-    kind: RebalanceRoundKind, folder: str = PUBLISHED
-) -> PublishedRebalanceRound | None:
+def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
     """Return the published times of a kind of round; None if no round of the kind ever began.
 
     Raises StateError for a file that the service did not write.
@@ -222,9 +204,7 @@ def read_published_rebalance_round(
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
     """Publish since when rebalancing is paused; None resumes rebalancing."""
-    published_files.publish_file(
-        f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since))
-    )
+    published_files.publish_file(f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since)))
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:

@@ -43,9 +43,7 @@ def _queue_row(queue: QueueInstanceStatus) -> list[Any]:
 
 def _queue(row: list[Any]) -> QueueInstanceStatus:
     state, *values = row
-    return QueueInstanceStatus(
-        state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True))
-    )
+    return QueueInstanceStatus(state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
 
 
 def _job_row(job: JobListRow) -> list[Any]:

@@ -21,12 +21,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota
 from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
-from gridbridge.state.spool_reader import (
-    MessageWithAuthorUid,
-    ResumableFolderScan,
-    SpoolFile,
-    SpoolReader,
-)
+from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
 
 MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
 UIDS_TOLD = 5  # most uids in one log line about folders in the spool
@@ -145,9 +140,7 @@ class SpoolInbox:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
         spool_files = [
-            spool_file
-            for spool_file in map(spool_reader.read_spool_file_facts, entries)
-            if spool_file is not None
+            spool_file for spool_file in map(spool_reader.read_spool_file_facts, entries) if spool_file is not None
         ]
         dead = (
             spool_file
@@ -182,9 +175,7 @@ class SpoolInbox:
         """Read a uid's oldest new messages, ordered by their own times."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
-        return sorted(
-            (message for message in read if message is not None), key=spool_reader.message_sort_key
-        )
+        return sorted((message for message in read if message is not None), key=spool_reader.message_sort_key)
 
     def _open(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
@@ -250,9 +241,7 @@ def _remove_folder(path: str) -> bool:
     return True
 
 
-def _apart(
-    entries: Iterable[os.DirEntry[str]],
-) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     """Split spool entries into foreign folders and files."""
     folders, plain_files = [], []
     for entry in entries:
@@ -295,8 +284,5 @@ def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorU
     """Interleave the uids' messages: the first message of each uid, then the second of each uid."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
-        message
-        for _, message in sorted(
-            ranked, key=lambda pair: (pair[0], spool_reader.message_sort_key(pair[1]))
-        )
+        message for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.message_sort_key(pair[1])))
     )

@@ -12,12 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.transfer_message import (
-    MAX_BYTES,
-    TransferMessage,
-    TransferMessageKind,
-    decode_transfer_message,
-)
+from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, TransferMessageKind, decode_transfer_message
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
@@ -25,9 +20,7 @@ from gridbridge.state.spool import IN_PLACE
 UNFINISHED_S = 3600  # age at which the writer of an unfinished file has died
 MOST = 5000  # names in a portion: removing as many takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
-OF_SHELLS = tuple(
-    f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED)
-)
+OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
 YEAR_10000_S = 253402300800  # the limit of datetime
 # Errors of opening that the file's writer caused; other errors are the service's own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
@@ -75,9 +68,7 @@ class SpoolReader:
         self._read: dict[str, SpoolFileVersion] = {}
         self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when read
         self._linked: set[SpoolFileVersion] = set()
-        self._met: set[str | SpoolFileVersion] = (
-            set()
-        )  # names and marks seen since the last clean-up
+        self._met: set[str | SpoolFileVersion] = set()  # names and marks seen since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
         """Update the memory of scanned files: forget changed files, mark hard links.
@@ -105,9 +96,7 @@ class SpoolReader:
         """Forget files that were not seen since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
-        self._growing = {
-            name: spool_file for name, spool_file in self._growing.items() if name in met
-        }
+        self._growing = {name: spool_file for name, spool_file in self._growing.items() if name in met}
         self._linked = {mark for mark in self._linked if mark in met}
         self._met = set()
 

@@ -32,9 +32,7 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
 def limit_unverified_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_file_formats.TOLD}/{uid}"
-    names = [
-        name for name in safe_files.list_folder(around) if not name.startswith(safe_files.TEMPORARY)
-    ]
+    names = [name for name in safe_files.list_folder(around) if not name.startswith(safe_files.TEMPORARY)]
     if len(names) > MOST:
         oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
         for path in oldest_first[: len(names) - MOST]:

@@ -49,9 +49,7 @@ SYSTEM_FOLDERS = frozenset(
 ) | frozenset(("opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var"))
 EMPTY_FOLDERS = {  # what the machine keeps there is not the grid's business
     **dict.fromkeys(("home", "media", "mnt", "opt", "run", "srv", "usr/local"), 0o755),
-    **dict.fromkeys(
-        ("var/cache/gridbridge-lab", *(f"var/lib/{name}" for name in paths.NAMES.values())), 0o755
-    ),
+    **dict.fromkeys(("var/cache/gridbridge-lab", *(f"var/lib/{name}" for name in paths.NAMES.values())), 0o755),
     **{"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777},
 }
 MOUNT_POINTS = (

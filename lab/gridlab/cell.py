@@ -94,9 +94,7 @@ def _spool_script(cluster: Cluster) -> str:
     common = cell_dir(cluster)
     spool = f"/var/spool/gridengine/{cluster.name}"
     settings = _edits({"execd_spool_dir": f"{spool}/execd", **CONFIGURATION})
-    bootstrap = _edits(
-        {"spooling_params": f"{spool}/spooldb", "qmaster_spool_dir": f"{spool}/qmaster"}
-    )
+    bootstrap = _edits({"spooling_params": f"{spool}/spooldb", "qmaster_spool_dir": f"{spool}/qmaster"})
     defaults = f"runuser -u sgeadmin -- {LIBRARY}/spooldefaults"
     return f"""
 rm -rf {spool}

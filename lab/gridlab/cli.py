@@ -170,9 +170,7 @@ def _nodes(_: argparse.Namespace) -> int:
 
     lock.check_ours()
     rented = nodes.load()
-    rows = (
-        (node.id, node.name, node.host, node.place.address, node.state.value) for node in rented
-    )
+    rows = ((node.id, node.name, node.host, node.place.address, node.state.value) for node in rented)
     say_table([("ID", "NAME", "HOST", "ADDRESS", "STATE"), *rows])
     return 0
 
@@ -224,10 +222,7 @@ def _cluster(name: str) -> Cluster:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="lab",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="lab", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="start clusters (all by default); repairs what is missing")

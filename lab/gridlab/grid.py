@@ -11,16 +11,7 @@ from gridlab import host as hosts
 from gridlab.errors import LabError
 from gridlab.output import say
 from gridlab.provider import daemon as provider
-from gridlab.topology import (
-    CLUSTER_OF_HOST,
-    CLUSTERS,
-    HOST_BY_NAME,
-    POWER_SERVICE,
-    PROVIDED,
-    Cluster,
-    Host,
-    Kind,
-)
+from gridlab.topology import CLUSTER_OF_HOST, CLUSTERS, HOST_BY_NAME, POWER_SERVICE, PROVIDED, Cluster, Host, Kind
 
 BATCH = {Kind.GRID_ENGINE: cell, Kind.OAR: oar}
 

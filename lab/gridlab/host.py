@@ -64,10 +64,7 @@ def _spawn(host: Host) -> None:
         return
     namespaces.leave_terminal(str(paths.host_dir(host.name) / "console.log"))
     namespaces.unshare(
-        namespaces.CLONE_NEWNS
-        | namespaces.CLONE_NEWNET
-        | namespaces.CLONE_NEWUTS
-        | namespaces.CLONE_NEWIPC
+        namespaces.CLONE_NEWNS | namespaces.CLONE_NEWNET | namespaces.CLONE_NEWUTS | namespaces.CLONE_NEWIPC
     )
     network.plug_in(host, keeper_pid)
     namespaces.unshare(namespaces.CLONE_NEWPID)

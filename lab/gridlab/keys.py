@@ -8,16 +8,7 @@ import subprocess
 from pathlib import Path
 
 from gridlab import base, keeper, namespaces, paths, topology
-from gridlab.topology import (
-    ADMINISTRATOR,
-    CLUSTER_OF_HOST,
-    DOMAINS,
-    SERVICE_USER,
-    Host,
-    Kind,
-    Role,
-    User,
-)
+from gridlab.topology import ADMINISTRATOR, CLUSTER_OF_HOST, DOMAINS, SERVICE_USER, Host, Kind, Role, User
 
 LIMIT_S = 20.0
 WORK = "/mnt/checkout"  # an empty folder of the base

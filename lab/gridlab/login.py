@@ -125,9 +125,7 @@ def account_of(name: str) -> Account:
         user, _, uid, gid, _, home, shell = line.split(":")
         if user == name:
             groups = (int(gid), *_extra_groups(name))
-            return Account(
-                name=user, uid=int(uid), gid=int(gid), home=home, shell=shell, groups=groups
-            )
+            return Account(name=user, uid=int(uid), gid=int(gid), home=home, shell=shell, groups=groups)
     raise LabError(f"there is no user {name} on this host")
 
 

@@ -43,8 +43,7 @@ def plug_in(host: Host, keeper_pid: int) -> None:
     _run([*enter, "ip", "-batch", "-"], cable)
     others = [other for cluster in CLUSTERS for other in cluster.hosts if other != host]
     neighbours = (
-        f"neigh replace {other.address} lladdr {hardware_address(other)} dev eth0 nud permanent\n"
-        for other in others
+        f"neigh replace {other.address} lladdr {hardware_address(other)} dev eth0 nud permanent\n" for other in others
     )
     own = f"link set lo up\naddress add {host.address}/24 dev eth0\nlink set eth0 up\n"
     _run(["ip", "-batch", "-"], own + "".join(neighbours))
@@ -90,9 +89,7 @@ def _slow_down(host: Host) -> None:
 
 
 def _run(command: list[str], text: str = "", *, check: bool = True) -> str:
-    run = subprocess.run(
-        command, input=text, text=True, capture_output=True, timeout=LIMIT_S, check=False
-    )
+    run = subprocess.run(command, input=text, text=True, capture_output=True, timeout=LIMIT_S, check=False)
     if check and run.returncode != 0:
         raise LabError(f"{' '.join(command)}: {run.stderr.strip()}")
     return run.stdout

@@ -73,8 +73,7 @@ def admit(cluster: Cluster, host: Host) -> None:
         return
     number = int(host.address.rpartition(".")[2])
     lines = (
-        f"oarnodesetting -a -h {host.name} -s Absent"
-        f" -p cpuset={slot} -p core={number * cluster.slots + slot}"
+        f"oarnodesetting -a -h {host.name} -s Absent -p cpuset={slot} -p core={number * cluster.slots + slot}"
         for slot in range(cluster.slots)
     )
     remote.script(cluster.master, "exec >&2\n" + "\n".join(lines))

@@ -16,9 +16,7 @@ def run(host: Host, command: list[str], *, text: str = "") -> subprocess.Complet
     """Run a command as root on a host, with standard input from `text`."""
     argv = [str(paths.CHECKOUT / "lab" / "lab"), "on", host.name, "--", *command]
     try:
-        return subprocess.run(
-            argv, input=text, text=True, capture_output=True, timeout=LIMIT_S, check=False
-        )
+        return subprocess.run(argv, input=text, text=True, capture_output=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         raise LabError(f"{host.name}: {' '.join(command)} takes over {LIMIT_S:.0f} s") from None
 

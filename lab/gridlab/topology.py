@@ -115,11 +115,7 @@ def _host(name: str, number: int, *roles: Role, initial: bool = True, pooled: bo
 
 CAMPUS = Domain(
     name="campus",
-    users=(
-        User(name="alice", uid=10001),
-        User(name="bob", uid=10002),
-        User(name="carol", uid=10003),
-    ),
+    users=(User(name="alice", uid=10001), User(name="bob", uid=10002), User(name="carol", uid=10003)),
     is_site=True,
 )
 SERVICE_USER = User(name="gridbridge", uid=990)
@@ -174,12 +170,7 @@ GAMMA = Cluster(
     kind=Kind.OAR,
     domain=_foreign("gamma", 30001),
     hosts=(
-        _host(
-            "gamma-master",
-            30,
-            *(Role.POSTGRESQL, Role.OAR_SERVER, Role.OAR_NODE, Role.SSHD),
-            pooled=False,
-        ),
+        _host("gamma-master", 30, *(Role.POSTGRESQL, Role.OAR_SERVER, Role.OAR_NODE, Role.SSHD), pooled=False),
         _host("gamma-n1", 31, Role.OAR_NODE),
         _host("gamma-n2", 32, Role.OAR_NODE),
     ),

@@ -30,9 +30,7 @@ def keep(file: Path, *accounts: str, days_old: float = 0) -> None:
 def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     """Return the exit status and the accounts of the lines that were shown."""
     root = str(common.parents[1])
-    cell = GridEngineCell(
-        root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
-    )
+    cell = GridEngineCell(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
     argv = client_commands.search_accounting_command(cell, list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
@@ -52,12 +50,8 @@ def test_what_was_rotated_away_of_late_is_read_too_and_first(common: Path, name:
     assert asked(common, "gc.1.1", "gc.1.2") == (0, ["gc.1.1", "gc.1.2"])
 
 
-@pytest.mark.parametrize(
-    ("name", "days_old"), [("accounting.0", 3), ("accounting.1.gz", 0), ("accounting.save", 0)]
-)
-def test_what_is_old_compressed_or_a_copy_is_not_read(
-    common: Path, name: str, days_old: int
-) -> None:
+@pytest.mark.parametrize(("name", "days_old"), [("accounting.0", 3), ("accounting.1.gz", 0), ("accounting.save", 0)])
+def test_what_is_old_compressed_or_a_copy_is_not_read(common: Path, name: str, days_old: int) -> None:
     keep(common / name, "gc.1.1", days_old=days_old)
     keep(common / "accounting", "x")
 

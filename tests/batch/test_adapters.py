@@ -16,9 +16,7 @@ from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import Away, EmbeddedFolder, GridEngineCell, OarServer
 
-CELL = GridEngineCell(
-    root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
-)
+CELL = GridEngineCell(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 OAR = OarServer(timeout_s=15)
 FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
@@ -36,11 +34,7 @@ def comparisons(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare | ast.Match) and names(node) & (KINDS | FIELDS):
             yield f"{node.lineno}: {ast.unparse(node).splitlines()[0]}"
-        elif (
-            isinstance(node, ast.Call)
-            and names(node.func) <= {"isinstance"}
-            and names(node) & CLASSES
-        ):
+        elif isinstance(node, ast.Call) and names(node.func) <= {"isinstance"} and names(node) & CLASSES:
             yield f"{node.lineno}: {ast.unparse(node)}"
 
 
@@ -56,9 +50,7 @@ def names(code: ast.AST) -> set[str]:
 
 
 ROOT = Path(__file__).parents[2] / "gridbridge"
-ASKING = [
-    path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts
-]
+ASKING = [path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts]
 KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
 CLASSES = {"GridEngineCell", "OarServer", "EmbeddedFolder"}
@@ -137,9 +129,7 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
     assert set(MARKERS) == homes
 
 
-@pytest.mark.parametrize(
-    ("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")]
-)
+@pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])
 def test_each_explains_the_submission_that_it_would_make(where: Away, program: str) -> None:
     argv = adapter_of_cluster(where).explains.build_submission_command(where, SPEC)
 

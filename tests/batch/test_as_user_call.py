@@ -42,13 +42,7 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
 ) -> None:
     """Root has removed it, and goes on."""
     said = b"ledger-cut c.12 14\nno job\n"
-    monkeypatch.setattr(
-        privileged_helper_calls,
-        "run_program",
-        lambda argv, *_: CompletedProgram(argv, 0, b"", said),
-    )
+    monkeypatch.setattr(privileged_helper_calls, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
     privileged_helper_calls.run_gridbridge_as_user("list-arrays", "c.12")
 
-    assert [one.getMessage() for one in caplog.records] == [
-        "event=ledger_cut ledger='c.12' bytes=14"
-    ]
+    assert [one.getMessage() for one in caplog.records] == ["event=ledger_cut ledger='c.12' bytes=14"]

@@ -7,9 +7,7 @@ from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.model.transfer_route import GridEngineCell, OarServer
 
-CELL = GridEngineCell(
-    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9
-)
+CELL = GridEngineCell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
 PAST = len(oar.LIMITED) + 1  # where a client of OAR's stands in its command
 SERVER = OarServer(binaries="/usr/bin", timeout_s=9, login=None)
 
@@ -22,15 +20,11 @@ SERVER = OarServer(binaries="/usr/bin", timeout_s=9, login=None)
         ("gamma", "ends", oar.show_ended_array_tasks_command(SERVER, [(7, (1, 2))])),
     ],
 )
-def test_a_question_about_arrays_is_counted_as_what_it_is(
-    cluster: str, what: str, argv: tuple[str, ...]
-) -> None:
+def test_a_question_about_arrays_is_counted_as_what_it_is(cluster: str, what: str, argv: tuple[str, ...]) -> None:
     """By the words of its client, without what limits it."""
     begin = PAST if cluster == "gamma" else 0
     called = " ".join(argv[begin:]).removeprefix("/usr/bin/")
 
-    of_cluster = [
-        (asked, words) for (_, at, asked), (_, words) in QUESTIONS.items() if at == cluster
-    ]
+    of_cluster = [(asked, words) for (_, at, asked), (_, words) in QUESTIONS.items() if at == cluster]
     counted = {asked for asked, words in of_cluster if called.startswith(words)}
     assert counted == {what}

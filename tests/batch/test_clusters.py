@@ -68,10 +68,7 @@ def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRem
 def asked_of_queue(queue: TransferQueue, *queues: str) -> HomeOrRemoteRequest:
     """Translate what asks for these queues, in a queue to the OAR server."""
     rules = dict(RULES)
-    rules["queue", "long.q"], rules["pe", "mpi"] = (
-        QueueMappingRule(to="long"),
-        PeMappingRule(spread="4"),
-    )
+    rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
     found = request_mapping_rules.decode_request_mapping(
         request_mapping_rules.encode_request_mapping(
@@ -97,9 +94,7 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
     told = transfer_route.decode_route(
-        transfer_route.encode_route(
-            configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
-        )
+        transfer_route.encode_route(configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma"))
     )
     there = told.away_as("alice")
 
@@ -129,9 +124,7 @@ def test_root_asks_as_the_service_does() -> None:
     ],
     ids=["converted", "equal", "level", "walltime", "dropped"],
 )
-def test_a_rule_says_what_a_resource_is_there(
-    hard: dict[str, str], expected: list[tuple[str, str]]
-) -> None:
+def test_a_rule_says_what_a_resource_is_there(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     assert list(asked(hard).hard) == expected
 
 
@@ -156,9 +149,7 @@ def test_nothing_is_asked_for_softly() -> None:
     ],
     ids=["nothing", "the same", "no limit"],
 )
-def test_a_queue_asks_for_what_its_jobs_do_not(
-    hard: dict[str, str], expected: list[tuple[str, str]]
-) -> None:
+def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     """In the words of home, which the cluster's rules convert."""
     policy, asks = a_policy(), QueueRequests({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
@@ -169,9 +160,9 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
         )
     )
 
-    assert sorted(
-        translate_request(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard
-    ) == sorted(expected)
+    assert sorted(translate_request(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard) == sorted(
+        expected
+    )
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
@@ -224,9 +215,7 @@ except HostNotReached:
     assert ran.stdout.split() == ["False", "True"]
 
 
-def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))

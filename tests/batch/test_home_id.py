@@ -26,10 +26,7 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     """Return what the commands were given that a line of a job's script calls."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
-    job = {
-        "script": f"{line}\n".encode(),
-        "own": home_job_id_translation.home_id_stand_ins_script(HOME, task),
-    } | values
+    job = {"script": f"{line}\n".encode(), "own": home_job_id_translation.home_id_stand_ins_script(HOME, task)} | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
 
@@ -37,10 +34,7 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
 @pytest.mark.parametrize(
     ("line", "given"),
     [
-        (
-            "qsub -hold_jid $JOB_ID next.sh 12 -hold_jid 12",
-            "qsub|-hold_jid|77|next.sh|12|-hold_jid|12",
-        ),
+        ("qsub -hold_jid $JOB_ID next.sh 12 -hold_jid 12", "qsub|-hold_jid|77|next.sh|12|-hold_jid|12"),
         ("qsub -terse -p 12 -pe mpi 12 -hold_jid 9,$JOB_ID -N 12 next.sh", ""),
         ("qsub -binding env linear:12 -hold_jid 12 -t 12 -b y 12", ""),
         ("qsub -V -cwd -hold_jid_ad 12", "qsub|-V|-cwd|-hold_jid_ad|77"),
@@ -54,17 +48,12 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
         ("qhold -h u 12 && qrls 12", "qhold|-h|u|77\nqrls|77"),
         ("qstat -u 12 -j $JOB_ID", "qstat|-u|12|-j|77"),
         ("qstat 12", "qstat|12"),
-        (
-            "qsub -N \"a  b\" -hold_jid 12 -v \"X='$HOME'\" '*'",
-            "qsub|-N|a  b|-hold_jid|77|-v|X=''|*",
-        ),
+        ("qsub -N \"a  b\" -hold_jid 12 -v \"X='$HOME'\" '*'", "qsub|-N|a  b|-hold_jid|77|-v|X=''|*"),
         ("JOB_ID=90 qdel 12", "qdel|12"),
         ("env -u JOB_ID qdel 12", "qdel|12"),
     ],
 )
-def test_the_jobs_own_number_becomes_the_one_it_has_there(
-    site: Site, line: str, given: str
-) -> None:
+def test_the_jobs_own_number_becomes_the_one_it_has_there(site: Site, line: str, given: str) -> None:
     """An option's value and a script's arguments stay as they are, whatever number they are."""
     expected = given or line.replace("$JOB_ID", "12").replace(" ", "|").replace(
         "-hold_jid|9,12", "-hold_jid|9,77"
@@ -79,9 +68,7 @@ def test_the_job_of_a_site_that_has_no_array_is_named_as_it_is(site: Site) -> No
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 @pytest.mark.parametrize("start", [ShellStartMode.POSIX, ShellStartMode.BINARY])
-def test_a_profile_that_sets_another_path_takes_nothing_away(
-    site: Site, shell: str, start: str
-) -> None:
+def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: str, start: str) -> None:
     """/etc/profile of Debian does; the script still has its name, arguments and functions."""
     home = site.tmpdir.parent / "home"
     home.mkdir()
@@ -107,19 +94,12 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
 
 def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
     assert home_job_id_translation.shell_args_restoring_path(b"echo $0\n") == []
-    assert (
-        home_job_id_translation.shell_args_restoring_path(
-            b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n"
-        )
-        == []
-    )
+    assert home_job_id_translation.shell_args_restoring_path(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
     assert home_job_id_translation.shell_args_restoring_path(b"qdel $JOB_ID\n") != []
 
 
 def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
-    lines = home_job_id_translation.home_id_stand_ins_script(HOME, TASK).replace(
-        "$gb_private/own", "/dev/full"
-    )
+    lines = home_job_id_translation.home_id_stand_ins_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()
@@ -130,9 +110,4 @@ def test_what_stands_before_the_commands_stays_short() -> None:
 
 
 def test_a_job_without_it_has_nothing_before_its_commands(site: Site) -> None:
-    assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == [
-        "qdel|12",
-        "12",
-        "killed",
-        "times",
-    ]
+    assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == ["qdel|12", "12", "killed", "times"]

@@ -25,22 +25,13 @@ def call(hook: str, folder: Path, names: bytes) -> int:
     (oar / "oarnodesetting").write_text(OAR.format(log=asked(folder)))
     (oar / "oarnodesetting").chmod(0o755)
     env = {"PATH": f"{oar}:/usr/bin:/bin", "GRIDBRIDGE_POWER": str(folder)}
-    done = subprocess.run(
-        (str(HOOKS / hook),),
-        input=names,
-        env=env,
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = subprocess.run((str(HOOKS / hook),), input=names, env=env, capture_output=True, timeout=LIMIT_S, check=False)
     return done.returncode
 
 
 @WISHES
 @pytest.mark.parametrize(
-    "names",
-    [b"n1\nn2.example\n", b"n1 n2.example\n", b"n1\t n2.example"],
-    ids=["lines", "blanks", "tab"],
+    "names", [b"n1\nn2.example\n", b"n1 n2.example\n", b"n1\t n2.example"], ids=["lines", "blanks", "tab"]
 )
 def test_the_names_of_nodes_are_noted(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
     """One a line, or all on one line where OAR's forker is bypassed."""

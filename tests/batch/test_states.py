@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import parse
-from gridbridge.batch.gridengine.sge_state_letters import (
-    parse_job_state_letters,
-    parse_queue_state_letters,
-)
+from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters, parse_queue_state_letters
 from gridbridge.batch.state_letters import render_job_state_letters, render_queue_state_letters
-from gridbridge.model.states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueInstanceStateFact,
-)
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
@@ -59,8 +51,7 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     """A held running job runs on; a deleted suspended one still occupies its host."""
     state = parse_job_state_letters(letters)
     names = (
-        "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error"
-        " is_restarted is_put_back"
+        "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error is_restarted is_put_back"
     )
 
     assert {name for name in names.split() if getattr(state, name)} == set(facts.split())
@@ -126,15 +117,12 @@ def test_other_systems_show_what_qstat_would(letters: str) -> None:
 
 
 def test_other_systems_show_queues_so_too() -> None:
-    assert [
-        render_queue_state_letters(parse_queue_state_letters(one).facts)
-        for one in ("", "u", "d", "ud")
-    ] == [*("", "u", "d", "ud")]
+    assert [render_queue_state_letters(parse_queue_state_letters(one).facts) for one in ("", "u", "d", "ud")] == [
+        *("", "u", "d", "ud")
+    ]
 
 
 def test_states_with_the_same_facts_and_text_are_equal() -> None:
-    assert {JobState([JobStateFact.RUNNING], "r"), parse_job_state_letters("r")} == {
-        parse_job_state_letters("r")
-    }
+    assert {JobState([JobStateFact.RUNNING], "r"), parse_job_state_letters("r")} == {parse_job_state_letters("r")}
     assert JobState([JobStateFact.RUNNING], "r") != JobState([JobStateFact.RUNNING], "Running")
     assert JobState() != QueueInstanceState()

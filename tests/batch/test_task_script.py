@@ -89,9 +89,7 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)]
-)
+@pytest.mark.parametrize(("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)])
 def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told: int) -> None:
     """99 and 100 would have Grid Engine run the task again, or stop its queue."""
     assert run(tmp_path, f"exit {ended};", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == told
@@ -99,18 +97,14 @@ def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told
 
 @pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "SEGV", "KILL", "TERM", "USR2", "XCPU"])
 @pytest.mark.parametrize("by", ["kill -%s $$;", "sh -c 'kill -%s $$'; exit $?;"])
-def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(
-    tmp_path: Path, number: str, by: str
-) -> None:
+def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, number: str, by: str) -> None:
     """Also where a shell told it as 128 more: both batch systems note which signal it was."""
     status = run(tmp_path, by % number, 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
 
     assert status == -signal.Signals[f"SIG{number}"]
 
 
-@pytest.mark.parametrize(
-    "status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190]
-)
+@pytest.mark.parametrize("status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190])
 def test_an_exit_status_that_no_deadly_signal_has_stays_one(tmp_path: Path, status: int) -> None:
     """Those above would stop the wrapper or be ignored, and some of ours tell something else."""
     assert run(tmp_path, f"exit {status};", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == status
@@ -153,18 +147,14 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
 
 def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Path) -> None:
     """Its program would get no checkpoint signal any more."""
-    status = run(
-        tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin"
-    )
+    status = run(tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
 
     assert status == 0
     (tmp_path / "data" / "ran").unlink()
     (tmp_path / "mkdir").write_text('#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
     (tmp_path / "mkdir").chmod(0o755)
 
-    status = run(
-        tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin"
-    )
+    status = run(tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
     assert status == -55
     assert not (tmp_path / "data" / "ran").exists()
 
@@ -173,9 +163,7 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
     """57: it can not change to its working directory."""
     path = tmp_path / "script"
     path.write_bytes(
-        write_array_script(
-            SETTINGS | {"exec": "true", "directory": "/none"}, (ArrayScriptTask(0, 1, ()),)
-        )
+        write_array_script(SETTINGS | {"exec": "true", "directory": "/none"}, (ArrayScriptTask(0, 1, ()),))
     )
     done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
 
@@ -193,15 +181,7 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
     (tmp_path / "hosts").write_text(lines)
     told = {file: str(tmp_path / "hosts")} if file else {}
 
-    run(
-        tmp_path,
-        'cat "$CIGRI_NODE_FILE"; :',
-        1,
-        ArrayScriptTask(0, 1, ()),
-        HOSTNAME="here",
-        SGE_TASK_ID="1",
-        **told,
-    )
+    run(tmp_path, 'cat "$CIGRI_NODE_FILE"; :', 1, ArrayScriptTask(0, 1, ()), HOSTNAME="here", SGE_TASK_ID="1", **told)
 
     assert output(tmp_path, "0.1.out") == shown
     left = {path.name for path in (tmp_path / "data/campaign.12").iterdir()}
@@ -211,9 +191,7 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -> None:
     """As on a full disk: the task does not begin, and it ends by the signal that says so."""
-    text = write_array_script(
-        SETTINGS | {"exec": "true", "slots": "2"}, (ArrayScriptTask(0, 1, ()),)
-    )
+    text = write_array_script(SETTINGS | {"exec": "true", "slots": "2"}, (ArrayScriptTask(0, 1, ()),))
     (tmp_path / "data").mkdir()
     full = text.replace(b'nodes >"$gb_output.nodes"', b"nodes >|/dev/full")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
@@ -278,10 +256,7 @@ PLANTED = [
 @pytest.mark.parametrize("plant", PLANTED)
 @pytest.mark.parametrize("outputs", ["", "result"])
 def test_nobody_has_a_task_write_into_a_file_of_its_owners(
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    plant: Callable[[Path, Path], None],
-    outputs: str,
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], plant: Callable[[Path, Path], None], outputs: str
 ) -> None:
     """A campaign's folder is the account's own, and nobody else can write it, or nothing runs."""
     mine = tmp_path / "mine"
@@ -312,9 +287,7 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
     for name in ("0.1.out", "0.1.err"):
         (folder / name).symlink_to(mine)
 
-    assert (
-        run(tmp_path, "echo out; echo err >&2;", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
-    )
+    assert run(tmp_path, "echo out; echo err >&2;", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
 
     assert mine.read_text() == "of value\n"
     assert output(tmp_path, "0.1.out") == "out\n"
@@ -340,9 +313,7 @@ def test_a_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
 
 
 OUTPUTS = SETTINGS | {"outputs": "result sub/log"}
-WRITES = (
-    'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; cat ../../in >&2\' sh'
-)
+WRITES = 'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; cat ../../in >&2\' sh'
 
 
 def attempt(home: Path, number: int, command: str = WRITES) -> int:
@@ -380,14 +351,9 @@ def test_the_first_success_is_put_into_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "status", "error"),
-    [
-        ("touch result; exit 3; true", 3, ""),
-        ("touch result; true", 1, "gridbridge: it left no sub/log\n"),
-    ],
+    [("touch result; exit 3; true", 3, ""), ("touch result; true", 1, "gridbridge: it left no sub/log\n")],
 )
-def test_what_has_not_succeeded_is_not_put_into_place(
-    tmp_path: Path, command: str, status: int, error: str
-) -> None:
+def test_what_has_not_succeeded_is_not_put_into_place(tmp_path: Path, command: str, status: int, error: str) -> None:
     """Nor is what lacks an output that was declared: it has failed."""
     folder = tmp_path / "data" / "campaign.12"
 
@@ -407,9 +373,7 @@ def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh"
     return subprocess.run(["/bin/sh"], input=text, env=environment, check=False).returncode
 
 
-def test_a_folder_belongs_to_one_campaign(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_belongs_to_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Another site, or one that was made anew, gives the same numbers: its results are no old ones.
 
     The campaign that was first goes on there.
@@ -428,9 +392,7 @@ def test_a_folder_belongs_to_one_campaign(
     assert output(tmp_path, "7/result") == "\n"
 
 
-def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(tmp_path: Path) -> None:
     """Nobody knows any more whose it is."""
     assert attempt(tmp_path, 1) == 0
 
@@ -445,8 +407,7 @@ def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> No
     path.write_bytes(write_array_script(SETTINGS | {"exec": "true", "token": "alpha.one"}, tasks))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     begun = [
-        subprocess.Popen(["/bin/sh", path], env=environment | {"SGE_TASK_ID": str(place)})
-        for place in range(1, 17)
+        subprocess.Popen(["/bin/sh", path], env=environment | {"SGE_TASK_ID": str(place)}) for place in range(1, 17)
     ]
 
     assert [each.wait(30) for each in begun] == [0] * 16
@@ -454,9 +415,7 @@ def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> No
 
 def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> None:
     """Run as one script; it ends as its last line does, and is called so."""
-    step = ArrayScriptTask(
-        990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",)
-    )
+    step = ArrayScriptTask(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
     step.label = "prologue"
 
     status = run(tmp_path, "sh -c", 1, step, SGE_TASK_ID="undefined")

@@ -10,12 +10,7 @@ import pytest
 
 from gridbridge.batch import remote_job_claim_script
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.claim import (
-    FOLDER,
-    claim_file_name,
-    claim_key_file,
-    is_valid_claim_name,
-)
+from gridbridge.model.transfer.claim import FOLDER, claim_file_name, claim_key_file, is_valid_claim_name
 from gridbridge.transfer.acts import claim_files
 from tests.batch.test_wrapper_script import Site, make_site
 
@@ -39,9 +34,9 @@ def run(site: Site, token: str = "t0") -> tuple[int, str]:
 
 
 def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
-    lines = remote_job_claim_script.remote_job_claim_lines(
-        f"file.{token}", "file", str(site.spool), ME
-    ).replace(":-60", ":-0")
+    lines = remote_job_claim_script.remote_job_claim_lines(f"file.{token}", "file", str(site.spool), ME).replace(
+        ":-60", ":-0"
+    )
     status = site.run(script=RUNS, claim=lines)
     return status, site.out.read_text() if site.out.exists() else ""
 
@@ -148,9 +143,7 @@ def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
     os.mkfifo(site.spool / FOLDER / "claimed-by-home")
     claim_path = str(site.spool / FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
-    done = subprocess.run(
-        [shell, "-c", script, "sh", claim_path], capture_output=True, text=True, timeout=10
-    )
+    done = subprocess.run([shell, "-c", script, "sh", claim_path], capture_output=True, text=True, timeout=10)
 
     assert done.stdout.split()[0] != "0"
     assert done.stdout.split()[1] == "link"
@@ -202,10 +195,10 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
 def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     spool = str(site.spool)
 
-    assert [
-        claim_files.take_home_claim(f"{ME}.t0", ME, spool),
-        claim_files.take_home_claim(f"{ME}.t0", ME, spool),
-    ] == [True, True]
+    assert [claim_files.take_home_claim(f"{ME}.t0", ME, spool), claim_files.take_home_claim(f"{ME}.t0", ME, spool)] == [
+        True,
+        True,
+    ]
 
 
 def test_home_does_not_get_what_a_job_has(site: Site) -> None:
@@ -244,9 +237,7 @@ def granted(site: Site, tmp_path: Path) -> Path:
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = remote_job_claim_script.remote_job_claim_lines(
-        "grant.t0", f"grant {patience_s} gb_delta", "", ME
-    )
+    lines = remote_job_claim_script.remote_job_claim_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 

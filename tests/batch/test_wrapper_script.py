@@ -10,12 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_job_id_translation
-from gridbridge.batch.remote_job_script_writer import (
-    BODY,
-    ShellStartMode,
-    WrapperScriptValues,
-    write_wrapper_script,
-)
+from gridbridge.batch.remote_job_script_writer import BODY, ShellStartMode, WrapperScriptValues, write_wrapper_script
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.job import JobEnd
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage
@@ -79,15 +74,11 @@ def site(tmp_path: Path) -> Site:
 def make_site(folder: Path) -> Site:
     for name in ("tmpdir", "spool"):
         (folder / name).mkdir()
-    return Site(
-        tmpdir=folder / "tmpdir", spool=folder / "spool", out=folder / "out", err=folder / "err"
-    )
+    return Site(tmpdir=folder / "tmpdir", spool=folder / "spool", out=folder / "out", err=folder / "err")
 
 
 @given(argument=TEXT, value=TEXT, script=st.binary(max_size=60).filter(lambda data: 0 not in data))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_arguments_variables_and_script_arrive_to_the_byte(
     argument: str, value: str, script: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -115,12 +106,7 @@ def test_a_shell_that_adds_nothing_starts_four_programs(site: Site, tmp_path: Pa
 def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str) -> None:
     """Whatever the wrapper's own shell or its profile added or changed is not the job's."""
     own = (("MINE", "a\nb"), ("PATH", "/usr/bin:/bin:/x"), ("BASH_FUNC_f%%", "() { :; }"))
-    site.run(
-        shell,
-        start=ShellStartMode.BINARY_NO_SHELL,
-        arguments=("/usr/bin/env", "-0"),
-        environment=own,
-    )
+    site.run(shell, start=ShellStartMode.BINARY_NO_SHELL, arguments=("/usr/bin/env", "-0"), environment=own)
 
     seen = dict(pair.split("=", 1) for pair in site.out.read_text().split("\0") if pair)
     assert seen == {
@@ -144,29 +130,15 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     ("values", "printed"),
     [
         ({"script": SHOW, "arguments": ("a b", "", "*")}, "a b||*|{script}\n"),
-        (
-            {"script": b"#!/bin/sh\n" + SHOW, "start": ShellStartMode.UNIX, "arguments": ("x",)},
-            "x|{script}\n",
-        ),
+        ({"script": b"#!/bin/sh\n" + SHOW, "start": ShellStartMode.UNIX, "arguments": ("x",)}, "x|{script}\n"),
         ({"script": SHOW, "start": ShellStartMode.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
-        (
-            {
-                "start": ShellStartMode.BINARY,
-                "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x"),
-            },
-            "a b  sh\nx\n",
-        ),
+        ({"start": ShellStartMode.BINARY, "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x")}, "a b  sh\nx\n"),
         ({"start": ShellStartMode.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
-        (
-            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")},
-            "$0 *\n",
-        ),
+        ({"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")}, "$0 *\n"),
     ],
     ids=["posix", "unix", "stdin", "binary", "binary-login", "no-shell"],
 )
-def test_a_job_starts_as_the_shepherd_starts_it(
-    site: Site, values: dict[str, object], printed: str
-) -> None:
+def test_a_job_starts_as_the_shepherd_starts_it(site: Site, values: dict[str, object], printed: str) -> None:
     assert site.run(**values) == 0
 
     script = f"{site.tmpdir}/.gridbridge/12"
@@ -174,12 +146,9 @@ def test_a_job_starts_as_the_shepherd_starts_it(
 
 
 @pytest.mark.parametrize(
-    ("status", "remote"),
-    [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (199, -63), (200, -64), (255, 255)],
+    ("status", "remote"), [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (199, -63), (200, -64), (255, 255)]
 )
-def test_an_exit_status_is_told_and_never_requeues_the_remote_job(
-    site: Site, status: int, remote: int
-) -> None:
+def test_an_exit_status_is_told_and_never_requeues_the_remote_job(site: Site, status: int, remote: int) -> None:
     ended = site.run(script=b"exit %d\n" % status)
 
     told = site.told()
@@ -243,9 +212,7 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell,
-        own=home_job_id_translation.home_id_stand_ins_script(12, "1"),
-        script=b'ls "${0%/*}"; exit 3\n',
+        shell, own=home_job_id_translation.home_id_stand_ins_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
     )
 
     written = sorted(["12", "killed", "own", "times", *home_job_id_translation.COMMANDS])
@@ -290,19 +257,11 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
         ({"stdin": "/no/such/in"}, "can not read standard input on beta-n1"),
         ({"shell": "/no/shell"}, "can not find /no/shell on beta-n1"),
         (
-            {
-                "start": ShellStartMode.BINARY_NO_SHELL,
-                "arguments": ("gone",),
-                "environment": (("PATH", "/x"),),
-            },
+            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("gone",), "environment": (("PATH", "/x"),)},
             "can not find gone on beta-n1",
         ),
         (
-            {
-                "start": ShellStartMode.BINARY_NO_SHELL,
-                "arguments": ("env",),
-                "environment": (("PATH", "/x"),),
-            },
+            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("env",), "environment": (("PATH", "/x"),)},
             "can not find env on beta-n1",
         ),
     ],
@@ -330,10 +289,7 @@ def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
 ) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
 
-    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (
-        TransferFailureCause.JOB,
-        why,
-    )
+    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (TransferFailureCause.JOB, why)
 
 
 def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:

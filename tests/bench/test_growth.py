@@ -17,11 +17,7 @@ from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
 from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -70,10 +66,7 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         pools = {"small": NodePoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
         return lambda: round_decision.decide_balance_plan(
-            observed_or_saved_cell.load_saved_situation(str(folder)),
-            rules,
-            DemandPolicySection(),
-            pools,
+            observed_or_saved_cell.load_saved_situation(str(folder)), rules, DemandPolicySection(), pools
         )
 
     assert growth(planned, 40) <= MOST_GROWTH

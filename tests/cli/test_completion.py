@@ -74,11 +74,7 @@ def test_fish_completes(
     argv = (root / "usr/bin/fish", "--no-config", "-c", ask)
 
     done = subprocess.run(
-        argv,
-        env=environment | {"LD_LIBRARY_PATH": str(library.parent)},
-        capture_output=True,
-        text=True,
-        check=True,
+        argv, env=environment | {"LD_LIBRARY_PATH": str(library.parent)}, capture_output=True, text=True, check=True
     )
 
     found = [line.partition("\t")[0] for line in done.stdout.splitlines()]
@@ -93,9 +89,7 @@ def test_fish_completes(
         ("gridbridge setup transfer beta --sh\t", "gridbridge setup transfer beta --short-jobs"),
     ],
 )
-def test_zsh_completes(
-    typed: str, expected: str, root: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_zsh_completes(typed: str, expected: str, root: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     script("zsh", tmp_path / "zsh/_gridbridge")
     (tmp_path / ".zshenv").write_text(ZSHENV.format(root=root, folder=tmp_path))
     (tmp_path / ".zshrc").write_text(ZSHRC)

@@ -53,10 +53,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("setup", "transfer"), "Missing argument 'CLUSTER'"),
         (("setup", "transfer", "beta", "--slots", "0"), "0 is not in the range"),
         (("setup", "transfer", "beta", "--slots", "10000000"), "10000000 is not in the range"),
-        (
-            ("setup", "transfer", "beta", "--pending-limit", "10000000"),
-            "10000000 is not in the range",
-        ),
+        (("setup", "transfer", "beta", "--pending-limit", "10000000"), "10000000 is not in the range"),
         (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
         (("setup", "transfer", "gamma"), "no [cluster.gamma]; there are alpha, beta"),
         (("setup", "transfer", "alpha"), "alpha is the local cluster"),
@@ -117,18 +114,13 @@ def test_a_cell_that_is_not_there_is_one_clear_line(
 
 @pytest.mark.parametrize("what", [("host",), ("transfer", "beta"), ("besteffort",), ("order",)])
 def test_a_second_setup_makes_no_change_while_another_one_does(
-    what: tuple[str, ...],
-    configured: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    what: tuple[str, ...], configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(poller_lock, "PAUSE_S", 0.0)
     await_turn = poller_lock.wait_for_poller_lock
-    monkeypatch.setattr(
-        poller_lock, "wait_for_poller_lock", lambda path, tell: await_turn(path, tell, 0.1)
-    )
+    monkeypatch.setattr(poller_lock, "wait_for_poller_lock", lambda path, tell: await_turn(path, tell, 0.1))
     assert poller_lock.take_poller_lock(f"{configured}.lock")
 
     status = run(monkeypatch, "setup", *what, "--apply")
@@ -202,10 +194,7 @@ def test_without_a_cluster_explain_names_those_that_it_could_be(
 
     status = run(monkeypatch, "explain", "--config", str(path), "12")
 
-    assert (status, capsys.readouterr().err) == (
-        2,
-        "gridbridge: no --to; expected --to with beta\n",
-    )
+    assert (status, capsys.readouterr().err) == (2, "gridbridge: no --to; expected --to with beta\n")
 
 
 def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
@@ -219,15 +208,11 @@ def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
 
 
 def an_item(state: FindingSeverity) -> CheckReportItem:
-    return CheckReportItem(
-        name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""
-    )
+    return CheckReportItem(name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint="")
 
 
 @pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 1), ("broken", 2)])
-def test_the_checks_exit_status_is_its_worst_item(
-    state: str, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checks_exit_status_is_its_worst_item(state: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     report = CheckReport(items=(an_item(FindingSeverity(state)),), worst=FindingSeverity(state))
     monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
@@ -268,9 +253,7 @@ def test_the_check_says_once_what_mends_several_items(
     assert told.count(f"# file {wrong}: edit the file") == 1
 
 
-def test_the_check_as_json_has_everything(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_check_as_json_has_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     report = CheckReport(items=(an_item(FindingSeverity.WARNING),), worst=FindingSeverity.WARNING)
     monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 

@@ -40,9 +40,7 @@ def test_no_option_takes_nan_or_infinity() -> None:
     ranges = [one for one in params.values() if isinstance(one.type, click.FloatRange)]
 
     assert len(ranges) > 10
-    assert [
-        one.name for one in (*numbers, *ranges) if not isinstance(one.type, FiniteNumberRange)
-    ] == []
+    assert [one.name for one in (*numbers, *ranges) if not isinstance(one.type, FiniteNumberRange)] == []
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "-inf", "1e999"])
@@ -59,9 +57,7 @@ def test_no_option_takes_nan_or_infinity() -> None:
     ],
     ids=["minimal", "target", "load", "price", "wait", "interval", "days"],
 )
-def test_such_a_word_is_refused_in_one_line(
-    command: click.Command, words: tuple[str, ...], word: str
-) -> None:
+def test_such_a_word_is_refused_in_one_line(command: click.Command, words: tuple[str, ...], word: str) -> None:
     told = CliRunner().invoke(command, (*words, word))
 
     assert told.exit_code == 2

@@ -36,8 +36,7 @@ def test_a_model_is_squeezed_without_what_a_site_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["squeeze", "balance plan", "check", "rebalance plan", "status", "why", "explain", "metrics"],
+    "command", ["squeeze", "balance plan", "check", "rebalance plan", "status", "why", "explain", "metrics"]
 )
 def test_help_loads_nothing_slow(command: str) -> None:
     found = loaded(*command.split(), "--help")

@@ -25,9 +25,7 @@ def folder(tmp_path: Path) -> str:
 def run(argv: tuple[str, ...], redirection: str = "") -> tuple[int, list[str]]:
     """Run a command from a shell, and return its status and the lines on standard error."""
     script = f'"$@" {redirection}'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *PROGRAM, *argv], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run(["sh", "-c", script, "sh", *PROGRAM, *argv], capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr.splitlines()
 
 
@@ -61,11 +59,7 @@ def test_a_reader_that_goes_away_is_no_trouble(name: str, folder: str) -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [*PROGRAM, *commands(folder)[name]],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=60,
+            [*PROGRAM, *commands(folder)[name]], stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
         )
     finally:
         os.close(writing)
@@ -87,9 +81,7 @@ def test_an_error_that_nobody_can_be_told_is_a_status(redirection: str, folder: 
 
 @pytest.mark.parametrize("command", [("status",), ("why", "12")])
 @pytest.mark.parametrize("where", ["nope", "file"])
-def test_a_folder_that_is_not_there_is_one_clear_line(
-    command: tuple[str, ...], where: str, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_there_is_one_clear_line(command: tuple[str, ...], where: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     status, errors = run((*command, "--published", str(tmp_path / where)))
@@ -102,11 +94,7 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
 @pytest.mark.parametrize(
     ("module", "argv", "stored"),
     [
-        (
-            "campaigns.submit_campaign = lambda _: 7",
-            ["--array", "1-3", "--", "true"],
-            "campaign 7 is",
-        ),
+        ("campaigns.submit_campaign = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is"),
         (
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
             " campaign_tasks.find_published_campaign = lambda _: None;"

@@ -53,9 +53,7 @@ def edited(text: str, *lines: str) -> str:
             "[queue]\ntransfer-beta = { slots = 7, cluster = 'b' } # one line\n",
             id="in one line",
         ),
-        pytest.param(
-            f"{HEAD}[queue.b]\n", f"{HEAD}[queue.b]\n\n{TITLE}slots = 7\n", id="no section"
-        ),
+        pytest.param(f"{HEAD}[queue.b]\n", f"{HEAD}[queue.b]\n\n{TITLE}slots = 7\n", id="no section"),
         pytest.param(f"{HEAD}", f"{HEAD}{TITLE}slots = 7\n", id="no queue"),
         pytest.param(f"{KEYS}", f"{KEYS.replace('9', '7')}", id="nothing else"),
     ],
@@ -100,9 +98,7 @@ def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> N
         pytest.param("", "", id="nothing"),
     ],
 )
-def test_a_comment_above_the_next_section_stays_with_that(
-    before: str, after: str | None, end: str
-) -> None:
+def test_a_comment_above_the_next_section_stays_with_that(before: str, after: str | None, end: str) -> None:
     head = '# the site\n[site]\ncluster = "alpha"\n# to beta\n'
     text = f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}'
     left = drop_section(text.replace("\n", end).encode(), SECTION).decode()

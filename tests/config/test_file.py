@@ -37,28 +37,14 @@ def path(tmp_path: Path) -> Path:
     ("content", "expected"),
     [
         (b"[site]\ncluster = alpha\n", "Invalid value (at line 2, column 11)"),
-        (
-            b"[site]\n[site]\n",
-            "a second section [site] (at line 2, column 6): its keys belong to the first one",
-        ),
-        (
-            b"[pool.a]\n[pool.a]\n",
-            "a second section [pool.a] (at line 2, column 8): its keys belong to the first one",
-        ),
+        (b"[site]\n[site]\n", "a second section [site] (at line 2, column 6): its keys belong to the first one"),
+        (b"[pool.a]\n[pool.a]\n", "a second section [pool.a] (at line 2, column 8): its keys belong to the first one"),
         (b"[site]\ncluster =", "Invalid value (at line 2, the end)"),
         (b"[site]\n# caf\xe9\n", "invalid continuation byte (at line 2)"),
     ],
-    ids=[
-        "a text without quotes",
-        "a section twice",
-        "one of a pool twice",
-        "a cut file",
-        "not UTF-8",
-    ],
+    ids=["a text without quotes", "a section twice", "one of a pool twice", "a cut file", "not UTF-8"],
 )
-def test_a_file_that_is_not_toml_is_told_with_its_line(
-    path: Path, content: bytes, expected: str
-) -> None:
+def test_a_file_that_is_not_toml_is_told_with_its_line(path: Path, content: bytes, expected: str) -> None:
     path.write_bytes(content)
 
     assert [f"grid.toml: {expected}; TOML 1.0 in UTF-8"] == problems_of(path)

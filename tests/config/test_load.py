@@ -18,8 +18,7 @@ QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\
 GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = (
-    "the keys are cluster, service_account, state, min_uid, transfer_host, keep_decisions_h,"
-    " queue_order, log_level"
+    "the keys are cluster, service_account, state, min_uid, transfer_host, keep_decisions_h, queue_order, log_level"
 )
 KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"
@@ -67,15 +66,9 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', ClusterKind.OAR), ("", None)]
-)
-def test_a_site_without_queues_may_have_a_home_of_oar_or_none(
-    home: str, kind: ClusterKind | None
-) -> None:
-    policy = policy_file.parse_configuration(
-        "FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode()
-    )
+@pytest.mark.parametrize(("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', ClusterKind.OAR), ("", None)])
+def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: ClusterKind | None) -> None:
+    policy = policy_file.parse_configuration("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
 
     assert (policy.local.kind if policy.local else None) == kind
     assert policy.why_no_queues
@@ -141,9 +134,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="unknown keys come first",
         ),
         pytest.param(
-            GOOD + "zzz = 5\n",
-            [f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}"],
-            id="a key like no other",
+            GOOD + "zzz = 5\n", [f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}"], id="a key like no other"
         ),
         pytest.param(
             GOOD + '"two\\nlines" = 5\n',
@@ -166,10 +157,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             "interval_s = 5\n" + GOOD,
-            [
-                "interval_s: a key above every section;"
-                " below [poller] or [runner] or [nikita] or [balance]"
-            ],
+            ["interval_s: a key above every section; below [poller] or [runner] or [nikita] or [balance]"],
             id="a key above every section",
         ),
         pytest.param(
@@ -184,18 +172,12 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             'cluster = "alpha"\n',
-            [
-                "cluster: a key above every section; below [site]",
-                f"[site] cluster: missing; {A_CLUSTER_NAME}",
-            ],
+            ["cluster: a key above every section; below [site]", f"[site] cluster: missing; {A_CLUSTER_NAME}"],
             id="a file without any section",
         ),
         pytest.param(
             SITE + CLUSTERS.replace("[cluster.beta]\n", '[cluster]\nkind = "oar"\nssh = "b"\n'),
-            [
-                "[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name;"
-                " [cluster.NAME]"
-            ],
+            ["[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name; [cluster.NAME]"],
             id="a cluster without a name",
         ),
         pytest.param(
@@ -223,11 +205,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             ['[queue."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first'],
             id="a name that no queue may have",
         ),
-        pytest.param(
-            CLUSTERS,
-            [f"[site] cluster: missing; {A_CLUSTER_NAME}"],
-            id="the section that has to be there",
-        ),
+        pytest.param(CLUSTERS, [f"[site] cluster: missing; {A_CLUSTER_NAME}"], id="the section that has to be there"),
         pytest.param(
             GOOD.replace("slots = 10\n", ""),
             ["[queue.transfer-beta] slots: missing; a whole number, 1 to 9999999 slots"],
@@ -288,10 +266,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'remote_spool_dir = "spool"\n' + QUEUE),
-            [
-                '[cluster.beta] remote_spool_dir = "spool": wrong form;'
-                " an absolute path in printable ASCII"
-            ],
+            ['[cluster.beta] remote_spool_dir = "spool": wrong form; an absolute path in printable ASCII'],
             id="a relative path",
         ),
         pytest.param(
@@ -314,10 +289,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(CLUSTERS, 'service_account = "root"\n' + CLUSTERS),
-            [
-                '[site] service_account = "root": wrong form;'
-                " the name of an account that is not root"
-            ],
+            ['[site] service_account = "root": wrong form; the name of an account that is not root'],
             id="root as the service account",
         ),
         pytest.param(
@@ -352,17 +324,13 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'users = { alice = "al" }\n' + QUEUE),
-            [
-                '[cluster.beta] users = { alice = "al" }: without ssh;'
-                " only where ssh leads has anybody another name"
-            ],
+            ['[cluster.beta] users = { alice = "al" }: without ssh; only where ssh leads has anybody another name'],
             id="other names without ssh",
         ),
         pytest.param(
             GOOD.replace(QUEUE, BY_SSH + 'spool_shared = true\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] spool_shared = true: with ssh;"
-                " false: users there have other numbers",
+                "[cluster.beta] spool_shared = true: with ssh; false: users there have other numbers",
                 '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
             ],
             id="what does not go with ssh",
@@ -413,9 +381,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="a queue to the local cluster",
         ),
         pytest.param(
-            SITE + QUEUE,
-            [f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.alpha]"],
-            id="no cluster at all",
+            SITE + QUEUE, [f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.alpha]"], id="no cluster at all"
         ),
         pytest.param(
             GOOD + 'asks = { "h rt" = "1", big = 1, mem = "" }\n',
@@ -445,10 +411,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             f'{SITE}[cluster.alpha]\n{PORTS}[cluster.beta]\nkind = "oar"\n{QUEUE}'
             + 'asks = { h_rt = "60", mem = "1G" }\n',
-            [
-                '[queue.transfer-beta] asks.mem = "1G": no rule;'
-                " [map.beta.resource.mem] has to say what it is there"
-            ],
+            ['[queue.transfer-beta] asks.mem = "1G": no rule; [map.beta.resource.mem] has to say what it is there'],
             id="a queue to an OAR server that asks for what has no rule",
         ),
         pytest.param(
@@ -465,16 +428,14 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 '[cluster.beta] root = "/x": with kind oar; it is of Grid Engine alone',
                 "[cluster.beta] qmaster_port = 6444: with kind oar; it is of Grid Engine alone",
                 "[cluster.beta] execd_port = 6445: with kind oar; it is of Grid Engine alone",
-                '[cluster.beta] push = "oar": without ssh;'
-                " none: it comes over the connection by ssh",
+                '[cluster.beta] push = "oar": without ssh; none: it comes over the connection by ssh',
             ],
             id="an OAR server with a cell",
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "embedded"\nssh = "x"\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] folder: missing;"
-                " the absolute path of the folder that the cluster is",
+                "[cluster.beta] folder: missing; the absolute path of the folder that the cluster is",
                 "[cluster.beta] qmaster_port = 6444: with kind embedded; it has none",
                 "[cluster.beta] execd_port = 6445: with kind embedded; it has none",
                 '[cluster.beta] ssh = "x": with kind embedded; it has none',
@@ -511,22 +472,17 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "/gpu"\nrelation = ">="\n',
             [
-                '[map.beta.resource.mem] relation = ">=": not of OAR;'
-                " empty: the cluster knows how its amounts compare",
+                '[map.beta.resource.mem] relation = ">=": not of OAR; empty: the cluster knows how its amounts compare',
                 '[map.beta.resource.mem] to = "/gpu": not of OAR; letters, digits, _ . + and -,'
                 " a letter or digit first; empty for the same name",
             ],
             id="rules for OAR to another cluster",
         ),
         pytest.param(
-            GOOD
-            + '[map.beta.resource.h_rt]\nunit = "min"\n'
-            + '[map.beta.resource.time]\nto = "s_rt"\nunit = "h"\n',
+            GOOD + '[map.beta.resource.h_rt]\nunit = "min"\n' + '[map.beta.resource.time]\nto = "s_rt"\nunit = "h"\n',
             [
-                '[map.beta.resource.h_rt] unit = "min": h_rt is in seconds there;'
-                " s or h:m:s, or empty",
-                '[map.beta.resource.time] unit = "h": s_rt is in seconds there;'
-                " s or h:m:s, or empty",
+                '[map.beta.resource.h_rt] unit = "min": h_rt is in seconds there; s or h:m:s, or empty',
+                '[map.beta.resource.time] unit = "h": s_rt is in seconds there; s or h:m:s, or empty',
             ],
             id="a time limit in hours",
         ),
@@ -548,8 +504,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'
                 " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
-                '[map.beta.pe.mpi] spread = "fill_up": not of OAR;'
-                " empty: the allocation_rule there says it",
+                '[map.beta.pe.mpi] spread = "fill_up": not of OAR; empty: the allocation_rule there says it',
                 '[queue.transfer-beta] oar_queue = "long": its cluster is not of OAR; empty',
                 '[queue.transfer-beta] oar_type = "besteffort": its cluster is not of OAR; empty',
             ],
@@ -577,13 +532,11 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             [
                 '[map.gamma.resource.h_rt] default = "1h":'
                 " it can't be scaled or written in a unit; '1h' is no number, memory or time",
-                '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there;'
-                " s or h:m:s, or empty",
+                '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there; s or h:m:s, or empty',
                 '[map.gamma.resource.h_rt] relation = ">=": a walltime is a limit; empty',
                 '[map.gamma.resource.gpu] relation = "=": /gpu is counted; empty',
                 '[map.gamma.resource.gpu] unit = "M": /gpu is counted; empty',
-                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job say how many;'
-                " another level",
+                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job say how many; another level',
                 '[map.gamma.resource.cpus] default = "1K": so many of /cpu can\'t be asked for;'
                 " a whole number, 1 or more",
             ],
@@ -592,8 +545,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD + "[map]\nbeta = 1\n[map.gamma.colour.x]\n",
             [
-                "[map.beta]: no rules; [map.beta.KIND.NAME],"
-                " the kinds are resource, pe, project, queue",
+                "[map.beta]: no rules; [map.beta.KIND.NAME], the kinds are resource, pe, project, queue",
                 "[map.gamma]: undefined; the name of a remote [cluster.NAME]",
                 "[map.gamma.colour]: unknown kind; resource, pe, project or queue",
             ],
@@ -606,8 +558,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.beta.resource.h_rt]\nunit = "s"\ndefault = "soon"\n'
             + '[map.beta.pe.mpi]\nunit = "s"\n',
             [
-                '[map.beta.resource."h rt"]: wrong name;'
-                " letters, digits, _ . + and -, a letter or digit first",
+                '[map.beta.resource."h rt"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
                 "[map.beta.resource.mem] from: unknown key;"
                 " the keys are to, scale, unit, relation, default, drop, require, reject",
                 "[map.beta.resource.mem] scale = -1: out of range; a number, 1e-06 to 1000000.0",
@@ -628,22 +579,16 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.beta.project.x]\ndrop = true\nto = "y"\n',
             [
                 "[map.beta.resource.gpu]: reject and default contradict each other; one of them",
-                "[map.beta.resource.remote]: remote names a place at home"
-                " and is never asked for elsewhere",
-                "[map.beta.resource.a]: hostname names a place at home"
-                " and is never asked for elsewhere",
-                '[map.beta.resource.b] default = "1,hostname=x": wrong form;'
-                " one value as qsub -l takes it",
+                "[map.beta.resource.remote]: remote names a place at home and is never asked for elsewhere",
+                "[map.beta.resource.a]: hostname names a place at home and is never asked for elsewhere",
+                '[map.beta.resource.b] default = "1,hostname=x": wrong form; one value as qsub -l takes it',
                 "[map.beta.project.x]: drop and to contradict each other; one of them",
             ],
             id="rules that contradict themselves",
         ),
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "h_vmem"\n[map.beta.resource.h_vmem]\n',
-            [
-                '[map.beta.resource.h_vmem] to = "h_vmem": mem becomes that, too;'
-                " another name, or drop one"
-            ],
+            ['[map.beta.resource.h_vmem] to = "h_vmem": mem becomes that, too; another name, or drop one'],
             id="two resources that become one",
         ),
         pytest.param(
@@ -668,9 +613,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
     ],
 )
-def test_every_problem_has_a_line_with_its_remedy(
-    path: Path, content: str, expected: list[str]
-) -> None:
+def test_every_problem_has_a_line_with_its_remedy(path: Path, content: str, expected: list[str]) -> None:
     path.write_text(content)
 
     assert [f"FILE: {problem}" for problem in expected] == problems_of(path)

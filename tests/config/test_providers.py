@@ -41,9 +41,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
     assert {
         "rental": MachineProviderSection(program="/opt/rent"),
         "cloud": MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
-        "bmc": MachineProviderSection(
-            kind=ProviderKind.POWER, way=PowerSwitchMethod.WAKE, broadcast="10.0.0.255"
-        ),
+        "bmc": MachineProviderSection(kind=ProviderKind.POWER, way=PowerSwitchMethod.WAKE, broadcast="10.0.0.255"),
     } == policy.providers
     assert {"a": NodePoolSection(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
     assert {"n1": PoweredHostSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
@@ -52,9 +50,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
 def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
-    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(
-        provider="cloud"
-    )
+    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(provider="cloud")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +67,7 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
 def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
     policy = policy_file.parse_configuration("FILE", (SITE + sections).encode())
 
-    assert (
-        policy_file.parse_configuration("FILE", policy_file.format_configuration(policy).encode())
-        == policy
-    )
+    assert policy_file.parse_configuration("FILE", policy_file.format_configuration(policy).encode()) == policy
 
 
 @pytest.mark.parametrize(
@@ -87,10 +80,7 @@ def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
         ),
         (
             '[provider.rental]\nkind = "gce"\n',
-            [
-                '[provider.rental] kind = "gce": unknown word;'
-                ' "command" or "ec2" or "libcloud" or "power"'
-            ],
+            ['[provider.rental] kind = "gce": unknown word; "command" or "ec2" or "libcloud" or "power"'],
         ),
         (
             COMMAND + 'region = "eu"\nimage = "ami-1"\n',
@@ -117,15 +107,9 @@ def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
         ),
         (
             LIBCLOUD + "arguments = { ex_project = 5 }\n",
-            [
-                "[provider.cloud] arguments.ex_project = 5: wrong form;"
-                ' texts by their names: { ex_tenant_name = "hpc" }'
-            ],
+            ['[provider.cloud] arguments.ex_project = 5: wrong form; texts by their names: { ex_tenant_name = "hpc" }'],
         ),
-        (
-            COMMAND + "timeout_s = 0\n",
-            ["[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"],
-        ),
+        (COMMAND + "timeout_s = 0\n", ["[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"]),
         (
             COMMAND + 'secret = "x"\n',
             [
@@ -134,10 +118,7 @@ def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
                 " security_groups, driver, arguments, way, broadcast"
             ],
         ),
-        (
-            "[provider]\nx = 1\n",
-            ["[provider.x]: not a section; its keys stand below [provider.NAME]"],
-        ),
+        ("[provider]\nx = 1\n", ["[provider.x]: not a section; its keys stand below [provider.NAME]"]),
         (
             '[provider."a b"]\nprogram = "/x"\n',
             ['[provider."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first'],
@@ -166,18 +147,12 @@ def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            COMMAND + '[pool.a]\nprovider = "cloud"\n',
-            '[pool.a] provider = "cloud": undefined; a provider (rental)',
-        ),
+        (COMMAND + '[pool.a]\nprovider = "cloud"\n', '[pool.a] provider = "cloud": undefined; a provider (rental)'),
         (
             POWER + '[pool.a]\nprovider = "bmc"\n',
             '[pool.a] provider = "bmc": it makes no machines; a provider (none is defined)',
         ),
-        (
-            EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n',
-            "[pool.a] image: missing; here or in [provider.cloud]",
-        ),
+        (EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n', "[pool.a] image: missing; here or in [provider.cloud]"),
         (
             COMMAND + '[pool.a]\nprovider = "rental"\nimage = "ami-1"\n',
             f'[pool.a] image = "ami-1": with kind command; {HEEDED}',
@@ -185,8 +160,7 @@ def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> 
         ('[pool.a]\nsize = "m5"\n', f'[pool.a] size = "m5": without a provider; {HEEDED}'),
         (
             '[pool.a]\nhost_key = "n1 ssh-ed25519 AAAA"\n',
-            '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form;'
-            ' "ssh-ed25519 AAAA...", or empty',
+            '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form; "ssh-ed25519 AAAA...", or empty',
         ),
         ("[pool.a]\nprovider = 5\n", "[pool.a] provider = 5: wrong type;"),
     ],
@@ -210,10 +184,7 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
         (POWER + "[power.n1]\n" + BMC, ["[power.n1] provider: missing; a provider of kind power"]),
         (
             COMMAND + '[power.n1]\nprovider = "rental"\n',
-            [
-                '[power.n1] provider = "rental": undefined;'
-                " a provider of kind power (none is defined)"
-            ],
+            ['[power.n1] provider = "rental": undefined; a provider of kind power (none is defined)'],
         ),
         (
             POWER + HOST,
@@ -238,18 +209,12 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
         ),
         (POWER + 'way = "command"\n', [f"[provider.bmc] program: missing; {PATH}"]),
         (POWER + 'way = "wake"\n', ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"]),
-        (
-            POWER + 'program = "/x"\n',
-            ['[provider.bmc] program = "/x": with way ipmi; it has no such key'],
-        ),
+        (POWER + 'program = "/x"\n', ['[provider.bmc] program = "/x": with way ipmi; it has no such key']),
         (
             WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
             ['[power."N 1"]: wrong name; the name of a host: small letters, digits, - and .'],
         ),
-        (
-            POWER + 'way = "smoke"\n',
-            ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"'],
-        ),
+        (POWER + 'way = "smoke"\n', ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"']),
     ],
     ids=[
         "no provider",

@@ -78,8 +78,7 @@ def test_a_group_reads_its_section_and_writes_it_again() -> None:
 
     assert group.read({"margin": 3}) == Squeeze(margin=3)
     assert "".join(group.text(Squeeze())) == (
-        "[squeeze]\n\n# hosts that stay free\n# a whole number, 0 to 10 hosts; default 2\n"
-        "#margin = 2\n"
+        "[squeeze]\n\n# hosts that stay free\n# a whole number, 0 to 10 hosts; default 2\n#margin = 2\n"
     )
 
 

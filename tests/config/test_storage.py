@@ -28,10 +28,7 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        (
-            '[storage.x]\ncluster = "beta"\npath = "/x"',
-            'f: [storage.x] cluster = "beta": undefined; one of alpha',
-        ),
+        ('[storage.x]\ncluster = "beta"\npath = "/x"', 'f: [storage.x] cluster = "beta": undefined; one of alpha'),
         (
             '[storage.x]\ncluster = ["alpha"]\npath = "/x"',
             'f: [storage.x] cluster = ["alpha"]: wrong type;'
@@ -45,14 +42,10 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
             '[storage.x]\ncluster = "alpha"\npath = "disk"',
             'f: [storage.x] path = "disk": wrong form; an absolute path in printable ASCII',
         ),
-        (
-            '[storage.x]\ncluster = "alpha"',
-            "f: [storage.x] path: missing; an absolute path in printable ASCII",
-        ),
+        ('[storage.x]\ncluster = "alpha"', "f: [storage.x] path: missing; an absolute path in printable ASCII"),
         (
             '[storage.x]\ncluster = "alpha"\npath = "/x"\nmax_bytes = -1',
-            "f: [storage.x] max_bytes = -1: out of range;"
-            " a whole number, 0 to 1000000000000000000 bytes",
+            "f: [storage.x] max_bytes = -1: out of range; a whole number, 0 to 1000000000000000000 bytes",
         ),
         (
             '[storage."a/b"]\ncluster = "alpha"\npath = "/x"',

@@ -102,9 +102,7 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
     if key.type is str:
         return TEXTS[known.form.right]
     if key.type is QueueRequests:  # what every cluster has, an OAR server, too
-        return st.builds(
-            QueueRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
-        )
+        return st.builds(QueueRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
     if key.type is UserMap:
         return st.builds(UserMap, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
@@ -118,10 +116,7 @@ def is_apart(users: dict[str, str]) -> bool:
 def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
     """Return every section of a kind."""
     free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
-    chosen = {
-        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
-        for name, value in fixed.items()
-    }
+    chosen = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
     return st.builds(kind, **free, **chosen)
 
 
@@ -153,9 +148,7 @@ CELL: dict[str, object] = {
 USUAL = Cluster()
 HERE = sections_of(Cluster, **CELL, ssh="", users=UserMap(), claim=Claim.NONE)
 SHARED = sections_of(Cluster, **CELL, ssh="", users=UserMap(), spool_shared=True, claim=Claim.FILE)
-BY_SSH = sections_of(
-    Cluster, **{**CELL, "push": EndPushKind.NONE}, spool_shared=False, claim=Claim.NONE
-)
+BY_SSH = sections_of(Cluster, **{**CELL, "push": EndPushKind.NONE}, spool_shared=False, claim=Claim.NONE)
 OF_OAR = sections_of(
     Cluster,
     kind=ClusterKind.OAR,
@@ -192,9 +185,7 @@ POLICIES = st.builds(
     clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | SHARED | BY_SSH | OF_OAR})
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
-        TEXTS[OBJECT_NAME.right],
-        sections_of(TransferQueue, cluster="beta", **NOT_STAGED, **NOT_OF_OAR),
-        max_size=2,
+        TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta", **NOT_STAGED, **NOT_OF_OAR), max_size=2
     ),
     poller=POLLERS,
     breaker=sections_of(BreakerSection),
@@ -205,22 +196,12 @@ POLICIES = st.builds(
 
 @pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
 def test_what_only_oar_has_survives_its_file(types: str) -> None:
-    queue = TransferQueue(
-        cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
-    )
+    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types)
     policy = Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={
-            "alpha": Cluster(qmaster_port=1, execd_port=2),
-            "gamma": Cluster(kind=ClusterKind.OAR, ssh="far"),
-        },
+        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": Cluster(kind=ClusterKind.OAR, ssh="far")},
         queues={"transfer-gamma": queue},
-        maps={
-            "gamma": {
-                ("pe", "mpi"): PeMappingRule(spread="4"),
-                ("pe", "x"): PeMappingRule(spread="fill_up"),
-            }
-        },
+        maps={"gamma": {("pe", "mpi"): PeMappingRule(spread="4"), ("pe", "x"): PeMappingRule(spread="fill_up")}},
     )
 
     assert policy == read_again(policy)
@@ -231,9 +212,7 @@ def test_storage_areas_survive_their_file() -> None:
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
         queues={},
-        storage={
-            "disk": StorageSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)
-        },
+        storage={"disk": StorageSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
     )
 
     assert policy == read_again(policy)
@@ -254,9 +233,7 @@ def test_defaults_alone_survive_their_file() -> None:
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
     assert (
-        policy_file.format_configuration(
-            policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())
-        )
+        policy_file.format_configuration(policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()))
         == SAMPLE.read_text()
     )
 

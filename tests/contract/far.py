@@ -87,9 +87,7 @@ class EmbeddedReach:
 class LabReach:
     """A real cluster of the lab, asked with its real clients from a host of alpha."""
 
-    def __init__(
-        self, grid: Grid, caller: str, where: GridEngineCell | OarServer, folder: str
-    ) -> None:
+    def __init__(self, grid: Grid, caller: str, where: GridEngineCell | OarServer, folder: str) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
         self.pause_s = 0.5 if where.login else PAUSE_S  # by ssh a look takes about as long
@@ -138,9 +136,7 @@ def gamma(account: str) -> OarServer:
     return OarServer(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
-def _cell(
-    name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None
-) -> GridEngineCell:
+def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCell:
     return GridEngineCell(
         root="/var/lib/gridengine",
         cell=name,

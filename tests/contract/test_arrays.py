@@ -130,10 +130,10 @@ def test_one_question_tells_the_ends_of_several_arrays(far: Far) -> None:
     told = told_of(far, first, second, held)
     far.hot("delete_array", held)
 
-    assert {
-        account: {place: end.exit_status for place, end in found.items()}
-        for account, found in told.items()
-    } == {far.accounts[first]: {1: 3}, far.accounts[second]: {1: 0, 2: 5}}
+    assert {account: {place: end.exit_status for place, end in found.items()} for account, found in told.items()} == {
+        far.accounts[first]: {1: 3},
+        far.accounts[second]: {1: 0, 2: 5},
+    }
 
 
 def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: Far) -> None:
@@ -141,10 +141,7 @@ def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: F
     first = array(far, ["0", "0"], name=name)
     second = array(far, ["0", "0"], name=name)
     person = far.reach.person
-    found = (
-        far.hot("find_held_job", name, person),
-        far.hot("find_duplicate_arrays", name, person, first),
-    )
+    found = (far.hot("find_held_job", name, person), far.hot("find_duplicate_arrays", name, person, first))
     rows = far.snapshot(first).jobs[int(first)]
     held = listed(far, first)
     release(far, first)

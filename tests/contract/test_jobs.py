@@ -3,11 +3,7 @@
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
-from gridbridge.batch.remote_job_script_writer import (
-    ShellStartMode,
-    WrapperScriptValues,
-    write_wrapper_script,
-)
+from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues, write_wrapper_script
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.states import UNSEEN
@@ -55,9 +51,7 @@ def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
 def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> None:
     """An exit status above 128 is no signal; by 63 and 64 the wrapper tells of 199 and 200."""
     scripts = {f"exit {status}\n": (status, None) for status in (0, 1, 7, 137, 199, 255)}
-    scripts |= {
-        f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15, 63, 64)
-    }
+    scripts |= {f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15, 63, 64)}
     jobs = dict(zip(far.start_all(scripts), scripts.values(), strict=True))
     ends = far.ends(jobs)
 

@@ -55,11 +55,7 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
     words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
     assert idle.pending == 0
     assert (seen.pending, seen.free_slots) == (2, 0)
-    assert words == [
-        JobStateFact.SUSPENDED,
-        *[JobStateFact.RUNNING] * (far.slots - 1),
-        *[JobStateFact.WAITING] * 2,
-    ]
+    assert words == [JobStateFact.SUSPENDED, *[JobStateFact.RUNNING] * (far.slots - 1), *[JobStateFact.WAITING] * 2]
     assert seen.jobs[int(held)][0].state.is_held
 
 

@@ -81,12 +81,7 @@ def test_the_account_of_who_has_a_job_away_stays() -> None:
         'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
         " put that back, and change it when none is away"
     )
-    assert (
-        find_unreloadable_changes(
-            before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]
-        )
-        == ()
-    )
+    assert find_unreloadable_changes(before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]) == ()
 
 
 def test_a_queue_leads_where_its_jobs_are() -> None:
@@ -100,8 +95,5 @@ def test_a_queue_leads_where_its_jobs_are() -> None:
         'FILE: [queue.transfer-beta] cluster = "delta": jobs of this queue are at "beta";'
         ' put that back, and make another queue for "delta"'
     )
-    assert (
-        find_unreloadable_changes(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")])
-        == ()
-    )
+    assert find_unreloadable_changes(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")]) == ()
     assert find_unreloadable_changes(POLICY, POLICY, "FILE", away) == ()

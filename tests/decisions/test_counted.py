@@ -7,11 +7,7 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -32,21 +28,14 @@ def ended(task: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
 def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
     lost = tuple(ended(task, TaskAttemptOutcome.SITE_FAULT) for task in range(tasks))
     copies = tuple(ended(task, TaskAttemptOutcome.COPY) for task in range(tasks))
-    again = tuple(
-        TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost
-    )
+    again = tuple(TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost)
 
-    assert (
-        describe_campaign_cycle_plan(CampaignCyclePlan(ended=(*lost, *copies), again=again)) == told
-    )
+    assert describe_campaign_cycle_plan(CampaignCyclePlan(ended=(*lost, *copies), again=again)) == told
 
 
 @pytest.mark.parametrize(
     ("tasks", "told"),
-    [
-        (1, "its last 1 task at beta failed by itself"),
-        (2, "its last 2 tasks at beta failed by themselves"),
-    ],
+    [(1, "its last 1 task at beta failed by itself"), (2, "its last 2 tasks at beta failed by themselves")],
 )
 def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
     event = CampaignEvent(

@@ -33,15 +33,9 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueInstanceStatus:
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q", "FALSE")],
             LocalOnlyQueues(queues="all.q,big.q", all_say="yes"),
         ),
-        (
-            [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")],
-            LocalOnlyQueues(queues="all.q,big.q"),
-        ),
+        ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")], LocalOnlyQueues(queues="all.q,big.q")),
         ([queue("all.q"), queue(AWAY, "TRUE")], LocalOnlyQueues(queues="all.q")),
-        (
-            [queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")],
-            LocalOnlyQueues(queues="all.q"),
-        ),
+        ([queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")], LocalOnlyQueues(queues="all.q")),
         ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
         ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue(YIELDS)], "all.q"),
     ],

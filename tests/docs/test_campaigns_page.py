@@ -17,9 +17,7 @@ from tests.docs.console import ROOT
 SERVICE = (ROOT / "docs/how-to/campaign-service.md").read_text()
 REFERENCE = (ROOT / "docs/reference/campaigns.md").read_text()
 WISH = JdlClusterSettings(exec_file="run", is_besteffort=False)
-BROUGHT = CampaignCandidate(
-    user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH})
-)
+BROUGHT = CampaignCandidate(user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH}))
 
 
 def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
@@ -31,9 +29,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
 
     assert apply_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort
     assert apply_admission_rules(rules, replace(BROUGHT, groups=frozenset({"physics"}))).fired == ()
-    assert apply_admission_rules(rules, replace(BROUGHT, jdl=slow)).refusal.endswith(
-        "a task may take a day at most"
-    )
+    assert apply_admission_rules(rules, replace(BROUGHT, jdl=slow)).refusal.endswith("a task may take a day at most")
     assert f"`{ADMISSION}`" in SERVICE
 
 

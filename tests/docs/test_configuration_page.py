@@ -13,11 +13,7 @@ CHAPTER = re.compile(r"^## `\[(.+)\]`$((?:\n(?!## ).*)*)", re.MULTILINE)
 
 def test_each_section_has_a_chapter_with_its_keys_and_no_other_has() -> None:
     """The keys themselves are written by docs/keys.py."""
-    plain = [
-        group.title
-        for group in GROUPS.values()
-        if isinstance(group, UnnamedSection | NamedSections)
-    ]
+    plain = [group.title for group in GROUPS.values() if isinstance(group, UnnamedSection | NamedSections)]
     titles = [*plain, *(f"[map.CLUSTER.{kind}.NAME]" for kind in KINDS)]
     chapters = {f"[{title}]": text for title, text in CHAPTER.findall(PAGE)}
     keys = {title: re.findall(r"^```{keys} (.+)$", text, re.M) for title, text in chapters.items()}

@@ -35,14 +35,10 @@ def test_a_decision_has_a_title_context_decision_and_consequences(record: Path) 
 def test_the_index_has_each_decision_once_in_their_order() -> None:
     index = (ROOT / "docs" / "decisions.md").read_text()
 
-    assert re.findall(r"^decisions/(.+)$", index, re.MULTILINE) == [
-        record.stem for record in RECORDS
-    ]
+    assert re.findall(r"^decisions/(.+)$", index, re.MULTILINE) == [record.stem for record in RECORDS]
 
 
-@pytest.mark.parametrize(
-    "page", [*RECORDS, RELEASES, ROOT / "CHANGELOG.md"], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [*RECORDS, RELEASES, ROOT / "CHANGELOG.md"], ids=lambda page: page.stem)
 def test_its_lines_fit_a_window(page: Path) -> None:
     assert [line for line in page.read_text().splitlines() if len(line) > MOST_LETTERS] == []
 
@@ -50,9 +46,7 @@ def test_its_lines_fit_a_window(page: Path) -> None:
 def test_each_release_has_a_page_of_changes_at_most() -> None:
     releases = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
 
-    assert [
-        text.splitlines()[0] for text in releases if len(text.split()) > MOST_OF_A_RELEASE
-    ] == []
+    assert [text.splitlines()[0] for text in releases if len(text.split()) > MOST_OF_A_RELEASE] == []
 
 
 def test_changelog_and_releases_name_the_version() -> None:

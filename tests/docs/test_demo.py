@@ -70,11 +70,7 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
 
 @pytest.mark.parametrize(
     ("words", "played"),
-    [
-        ((), ["transfer", "campaign"]),
-        (("--part", "transfer"), ["transfer"]),
-        (("--part", "campaign"), ["campaign"]),
-    ],
+    [((), ["transfer", "campaign"]), (("--part", "transfer"), ["transfer"]), (("--part", "campaign"), ["campaign"])],
 )
 def test_a_part_is_played_alone(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], played: list[str]
@@ -100,26 +96,14 @@ def test_a_part_is_played_alone(
     ("ended", "account", "is_deleted", "wrong"),
     [
         pytest.param({}, "gb.alpha.7.0.1", False, "", id="as it should"),
+        pytest.param({"home_status": "137", "away_status": "137"}, "gb.alpha.7.0.1", True, "", id="deleted"),
         pytest.param(
-            {"home_status": "137", "away_status": "137"}, "gb.alpha.7.0.1", True, "", id="deleted"
+            {"home_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at home, not 3", id="another end at home"
         ),
         pytest.param(
-            {"home_status": "4"},
-            "gb.alpha.7.0.1",
-            False,
-            "exit status 4 at home, not 3",
-            id="another end at home",
+            {"away_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at beta, not 3", id="another end at beta"
         ),
-        pytest.param(
-            {"away_status": "4"},
-            "gb.alpha.7.0.1",
-            False,
-            "exit status 4 at beta, not 3",
-            id="another end at beta",
-        ),
-        pytest.param(
-            {}, "sge", False, "beta accounts job 9 to sge", id="somebody else's remote job"
-        ),
+        pytest.param({}, "sge", False, "beta accounts job 9 to sge", id="somebody else's remote job"),
     ],
 )
 def test_an_end_that_differs_is_wrong(
@@ -172,11 +156,7 @@ AT_BETA = {"remote": "beta", "remote_id": 9, "remote_state": "r", "remote_host":
     ],
 )  # fmt: skip
 def test_a_look_tells_where_a_job_is(
-    demo: ModuleType,
-    state: str,
-    queue: str,
-    transfer: dict[str, object] | None,
-    expected: tuple[str, str, bool],
+    demo: ModuleType, state: str, queue: str, transfer: dict[str, object] | None, expected: tuple[str, str, bool]
 ) -> None:
     before = demo.Job(number="7", exit_status="3")
     if state == "Rq" or not transfer:  # it was there when we looked last

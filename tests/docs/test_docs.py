@@ -165,9 +165,7 @@ def test_what_is_installed_names_no_page_of_the_checkout() -> None:
     assert [path.name for path in installed if "docs/" in path.read_text()] == []
 
 
-def test_an_installation_gives_the_sensor_a_new_time_by_which_execd_starts_it_again(
-    tmp_path: Path,
-) -> None:
+def test_an_installation_gives_the_sensor_a_new_time_by_which_execd_starts_it_again(tmp_path: Path) -> None:
     (put,) = re.findall(r"^put\(\) \{.*?^\}", (ROOT / "tools/install").read_text(), re.M | re.S)
     source, installed = tmp_path / "sensor", tmp_path / "installed"
     source.write_text("new")
@@ -199,9 +197,7 @@ def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
 
 
 def _longest_call_s() -> float:
-    told: ConfigKeyDescription = Cluster.__dataclass_fields__["command_timeout_s"].metadata[
-        "setting"
-    ]
+    told: ConfigKeyDescription = Cluster.__dataclass_fields__["command_timeout_s"].metadata["setting"]
     return max(told.high, PATIENCE_S)
 
 
@@ -212,10 +208,7 @@ def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -
     unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
     cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()
     hook = ROOT / "oar-hooks" / name
-    account, program = (
-        SiteSection(cluster="a").service_account,
-        f"/opt/gridbridge/bin/gridbridge-{name}",
-    )
+    account, program = (SiteSection(cluster="a").service_account, f"/opt/gridbridge/bin/gridbridge-{name}")
 
     assert unit["Service"]["User"] == account
     assert unit["Service"]["ExecStart"] == f"{program} --loop"

@@ -7,10 +7,7 @@ from dataclasses import fields
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer.balance_preview import (
-    BalanceRuleOverrides,
-    apply_command_line_rules,
-)
+from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides, apply_command_line_rules
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.plan_command import plan
 from gridbridge.model.policy import Policy
@@ -37,9 +34,7 @@ def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
     shown = HOW_TO.partition("## Set it up")[2].partition("```toml\n")[2].partition("```")[0]
     policy = configured(textwrap.dedent(shown))
 
-    require_balancer_can_act(
-        BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
-    )
+    require_balancer_can_act(BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand))
     assert policy.pools["usual"].provider in policy.providers
 
 
@@ -56,9 +51,7 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
     """Of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params
-    given = BalanceRuleOverrides(
-        **{one.name: typed[one.name] for one in fields(BalanceRuleOverrides)}
-    )
+    given = BalanceRuleOverrides(**{one.name: typed[one.name] for one in fields(BalanceRuleOverrides)})
     policy = configured("[balance]\nmax_nodes = 9\n")
     told = "\n".join(re.findall("`(.+?)`", keys))
     wanted = configured(f"[balance]\nmax_nodes = 9\n{key}\n[demand]\n{told}\n")

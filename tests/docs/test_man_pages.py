@@ -63,9 +63,7 @@ def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(p
     text = (pages / "gridbridge.toml.5").read_text()
     for written, shown in ((r"\\\(dq", '"'), (r"\\\(aq", "'"), (r"\\f[BIP]|\\", "")):
         text = re.sub(written, shown, text)
-    plain = [
-        group.kind for group in GROUPS.values() if isinstance(group, UnnamedSection | NamedSections)
-    ]
+    plain = [group.kind for group in GROUPS.values() if isinstance(group, UnnamedSection | NamedSections)]
     keys = [key for kind in (*plain, *(kind for kind, _ in KINDS.values())) for key in fields(kind)]
     entries = [
         f"{key.name}\n{config_key_description(key).meaning}. {words.describe_allowed_values(key)};"

@@ -24,9 +24,7 @@ def functions_of(module: str) -> frozenset[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     missing = [
-        f"{module}::{name}"
-        for module, name in NAMED.findall(page.read_text())
-        if name not in functions_of(module)
+        f"{module}::{name}" for module, name in NAMED.findall(page.read_text()) if name not in functions_of(module)
     ]
 
     assert missing == []

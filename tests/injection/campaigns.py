@@ -55,11 +55,7 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp"),
-    *(
-        "campaigns/store/campaign_files",
-        "campaigns/store/campaign_number_register",
-        "campaigns/store/campaign_inbox",
-    ),
+    *("campaigns/store/campaign_files", "campaigns/store/campaign_number_register", "campaigns/store/campaign_inbox"),
 )
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
@@ -71,21 +67,11 @@ NIKITAS = (
     ),
 )
 MOVERS = (
-    *(
-        "rebalance/mover/",
-        "rebalance/replicas/",
-        "rebalance/store/",
-        "transfer/store/transfer_rows",
-    ),
+    *("rebalance/mover/", "rebalance/replicas/", "rebalance/store/", "transfer/store/transfer_rows"),
     "campaigns/store/deleted_and_missing_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
-OWNERS = (
-    "privileged/arrays/",
-    "privileged/owner",
-    "campaigns/store/root_ledger",
-    "gridengine/submit",
-)
+OWNERS = ("privileged/arrays/", "privileged/owner", "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"
@@ -477,9 +463,7 @@ def _let_start() -> None:
         (sandbox.CELLS / name / "waits").unlink()
 
 
-def _is_clean(
-    state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)
-) -> list[str]:
+def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)) -> list[str]:
     database = StateFile.open(STATE)
     found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all()]
     database.close()
@@ -687,14 +671,7 @@ def full(each: int) -> Iterator[str]:
     subprocess.run(["umount", LEDGER], check=True)
 
 
-OTHERS = {
-    "clients": client_kills,
-    "late": late,
-    "restored": restored,
-    "torn": torn,
-    "full": full,
-    "started": started,
-}
+OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full, "started": started}
 SCENARIOS = (*KILLED, *OTHERS)
 
 

@@ -42,9 +42,7 @@ from tests.injection.killing import ANSWER
 from tests.injection.sandbox import NAME
 
 STATE = f"sqlite:///{HOME}/state.db"
-VERDICT = TransferMessage(
-    transfer=NAME, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="7"
-)
+VERDICT = TransferMessage(transfer=NAME, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="7")
 LIMIT_S = 10.0
 FULL = "full"
 SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
@@ -220,9 +218,7 @@ def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
         found = shell()
         return [
             *check("the answer", found, answer),
-            *check(
-                "closed", {m.kind for m in sandbox.messages()} >= {TransferMessageKind.CLOSED}, True
-            ),
+            *check("closed", {m.kind for m in sandbox.messages()} >= {TransferMessageKind.CLOSED}, True),
             *check("the task here", sandbox.job("alpha", "7"), ("sleep", at_home)),
         ]
 
@@ -263,9 +259,7 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
             *check("the answer", answer, "signal 9"),
             *check("what is at beta", sandbox.jobs("beta"), []),
             # A killed epilog is not run again: the service finds that the starter is gone.
-            *check(
-                "the service knows", DesiredLocalJobState.DEAD in told or name == "epilog", True
-            ),
+            *check("the service knows", DesiredLocalJobState.DEAD in told or name == "epilog", True),
         ]
 
     return look
@@ -343,15 +337,11 @@ def nothing() -> None:
 SCENARIOS = {
     "submit": Scenario(nothing, step, waits()),
     "follow-suspend": Scenario(ask(DesiredLocalJobState.SUSPENDED), step, waits("hs")),
-    "follow-agree": Scenario(
-        see(DesiredLocalJobState.SUSPENDED), step, agrees(DesiredLocalJobState.SUSPENDED, "hs")
-    ),
+    "follow-agree": Scenario(see(DesiredLocalJobState.SUSPENDED), step, agrees(DesiredLocalJobState.SUSPENDED, "hs")),
     "follow-dead": Scenario(ask(DesiredLocalJobState.DEAD), step, is_dead()),
     "finish": Scenario(end(), step, ends("exit 7")),
     "finish-requeue": Scenario(end(outcome=TransferOutcome.REQUEUE), step, ends("exit 99", "r")),
-    "finish-error": Scenario(
-        end(outcome=TransferOutcome.ERROR, reason="no"), step, ends("exit 100", "r")
-    ),
+    "finish-error": Scenario(end(outcome=TransferOutcome.ERROR, reason="no"), step, ends("exit 100", "r")),
     "suspend": Scenario(step, method("suspend"), waits_after("suspend", "hs")),
     "resume": Scenario(step, method("resume"), waits_after("resume", "r")),
     "terminate": Scenario(be_deleted, method("terminate"), is_dead("terminate")),
@@ -359,12 +349,8 @@ SCENARIOS = {
     "poller-dead": Scenario(die, rounds(is_over), is_clean),
     "poller-ended": Scenario(finish, rounds(has_verdict), brings_verdict),
     "poller-closed": Scenario(closed_by_starter, rounds(is_over), is_clean_without_job),
-    "poller-claims": Scenario(
-        claimed, rounds(has_verdict, recall_unreachable_s=0.0), comes_home, since="symlink"
-    ),
-    "state": Scenario(
-        lambda: os.unlink(f"{HOME}/state.db"), lambda: StateFile.open(STATE).close(), opens
-    ),
+    "poller-claims": Scenario(claimed, rounds(has_verdict, recall_unreachable_s=0.0), comes_home, since="symlink"),
+    "state": Scenario(lambda: os.unlink(f"{HOME}/state.db"), lambda: StateFile.open(STATE).close(), opens),
 }
 
 

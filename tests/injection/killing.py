@@ -37,11 +37,7 @@ def calls(act: Act) -> list[tuple[str, int]]:
     with open(LOG, encoding="utf-8", errors="replace") as log:
         lines = log.read().splitlines()
     threads = set(re.findall(r"parent_tid=\[(\d+)\]", "\n".join(lines)))
-    of_threads = [
-        line
-        for line in lines
-        if line.split()[0] in threads and _is_writing(line) and VERIFIED not in line
-    ]
+    of_threads = [line for line in lines if line.split()[0] in threads and _is_writing(line) and VERIFIED not in line]
     assert not of_threads, f"threads write too, and nothing kills them there: {of_threads}"
     first = lines[0].split()[0]
     return _numbered([line for line in lines if line.split()[0] == first])
@@ -62,9 +58,7 @@ def _numbered(lines: list[str]) -> list[tuple[str, int]]:
 
 def _is_writing(line: str) -> bool:
     name = (re.match(r"\d+ +(\w+)\(", line) or ("", ""))[1]
-    return (
-        name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line) and not _is_said(line)
-    )
+    return name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line) and not _is_said(line)
 
 
 def _is_said(line: str) -> bool:

@@ -91,9 +91,7 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    safe_files.replace_file_atomically(
-        published_file_formats.published_route_path(QUEUE), encode_route(a_route())
-    )
+    safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_route(a_route()))
 
 
 def _make_cell(folder: Path) -> None:
@@ -159,9 +157,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    safe_files.replace_file_atomically(
-        published_file_formats.published_route_path(QUEUE), encode_route(route)
-    )
+    safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_route(route))
 
 
 def claims() -> list[str]:
@@ -174,6 +170,4 @@ def claims() -> list[str]:
 def messages() -> list[TransferMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
-    return [
-        transfer_message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names
-    ]
+    return [transfer_message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]

@@ -114,9 +114,7 @@ def test_a_tmpdir_without_files_left_says_so_as_well(place: Place) -> None:
 
 @pytest.mark.root
 @mounts
-@pytest.mark.parametrize(
-    "outcome", [{"outcome": "exit", "exit_status": "7"}, {"outcome": "requeue"}]
-)
+@pytest.mark.parametrize("outcome", [{"outcome": "exit", "exit_status": "7"}, {"outcome": "requeue"}])
 def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) -> None:
     """Its shell and its steps write no part of a note, and the service is told why it waits."""
     step(small)
@@ -124,11 +122,7 @@ def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) 
     fill(small)
     status, answer = finish(small), step(small)
     notes = os.listdir(small.folder / "tmp/.gridbridge")
-    told = {
-        one.reason
-        for one in small.sent(TransferMessageKind.RECORD)
-        if one.cause == TransferFailureCause.HERE
-    }
+    told = {one.reason for one in small.sent(TransferMessageKind.RECORD) if one.cause == TransferFailureCause.HERE}
     make_room(small)
 
     assert (status, answer.split()[:2]) == (LEFT_TO_PYTHON, ["again", "10"])
@@ -182,9 +176,7 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
 
 def test_an_end_is_read_as_it_was_written(place: Place) -> None:
     step(place)
-    end = TransferMessage(
-        kind=TransferMessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9"
-    )
+    end = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
     (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_transfer_message(end))
 
     assert end == place.task().closed()

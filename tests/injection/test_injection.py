@@ -29,8 +29,7 @@ WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
 
 
 @pytest.mark.parametrize(
-    "scenario",
-    [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in SMALL],
+    "scenario", [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in SMALL]
 )
 def test_the_run_after_a_full_disk_leads_to_the_right_end(scenario: str) -> None:
     """Each call of a hot program that needs room finds none, once: no step, note or end is lost."""
@@ -53,9 +52,7 @@ def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)]
-)
+@pytest.mark.parametrize("scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)])
 def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -> None:
     """At each line of the runner, of nikita and of what acts as the owner, around each client."""
     done = drive("campaigns", scenario, 1)

@@ -57,9 +57,7 @@ def _call(request: pytest.FixtureRequest, item: pytest.Function) -> Callable[[],
     """Return a test with its arguments, which are the module's fixtures and its parameters."""
     given = parameters(item)
     names = inspect.signature(item.obj).parameters
-    arguments = {
-        name: given[name] if name in given else request.getfixturevalue(name) for name in names
-    }
+    arguments = {name: given[name] if name in given else request.getfixturevalue(name) for name in names}
     return functools.partial(item.obj, **arguments)
 
 

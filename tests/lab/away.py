@@ -28,9 +28,7 @@ def remote_of(grid: Grid, job: str, task: int = 0) -> str:
     return grid.until(last_id, f"{job}.{task} to have a remote id")
 
 
-def wait_for(
-    grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s: float = 30
-) -> None:
+def wait_for(grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s: float = 30) -> None:
     """Wait until a job has exactly these state letters; none means that it is gone."""
 
     def matches() -> bool:
@@ -73,10 +71,7 @@ def child(grid: Grid, parent: str, name: str) -> str:
     """Wait until a process has a descendant of that name, and return its pid."""
 
     def find() -> str:
-        rows = [
-            line.split()
-            for line in grid.on("alpha-master", "ps", "-eo", "pid,ppid,comm").out.splitlines()
-        ]
+        rows = [line.split() for line in grid.on("alpha-master", "ps", "-eo", "pid,ppid,comm").out.splitlines()]
         family = {parent}
         for _ in range(3):
             family |= {pid for pid, ppid, *_ in rows if ppid in family}
@@ -140,9 +135,7 @@ def why(grid: Grid, job: str, user: str = "alice") -> str:
 @contextmanager
 def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[None]:
     """Change a value of a cell's global configuration (sge_conf(5)) for a while."""
-    change = (
-        "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
-    )
+    change = "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
     before = grid.sh(master, f"qconf -sconf global | sed -n 's/^{name} *//p'").strip()
     grid.sh(master, change.format(name, value))
     try:
@@ -191,8 +184,7 @@ def full_beta(grid: Grid) -> Iterator[None]:
     job = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
     try:
         grid.until(
-            lambda: [grid.states("beta").get(f"{job}.{task}") for task in range(1, 5)] == ["r"] * 4,
-            "beta to be full",
+            lambda: [grid.states("beta").get(f"{job}.{task}") for task in range(1, 5)] == ["r"] * 4, "beta to be full"
         )
         yield
     finally:

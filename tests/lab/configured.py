@@ -16,9 +16,7 @@ IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"
 @contextmanager
 def configured(grid: Grid, sed: str) -> Iterator[None]:
     """Run the service with its configuration changed by a script of sed(1); one within another."""
-    kept = grid.sh(
-        HOST, f"file=$(mktemp {TOML}.XXXXXX) && cp -p {TOML} $file && echo $file"
-    ).strip()
+    kept = grid.sh(HOST, f"file=$(mktemp {TOML}.XXXXXX) && cp -p {TOML} $file && echo $file").strip()
     try:
         edit(grid, sed)
         reload(grid)

@@ -55,16 +55,12 @@ class Gamma:
 
     def until_told(self, job: str, words: str) -> None:
         """Wait until `gridbridge why` tells something of a job."""
-        self.grid.until(
-            lambda: words in why(self.grid, job), f"why {job} to tell {words!r}", LONG_S
-        )
+        self.grid.until(lambda: words in why(self.grid, job), f"why {job} to tell {words!r}", LONG_S)
 
     def left(self) -> list[str]:
         """Return what is left of jobs at gamma: OAR's, files, folders and processes."""
         live = [f"job {job['Job_Id']} {job['state']}" for job in self.jobs()]
-        kept = (
-            "cd ~/.gridbridge 2>/dev/null || exit 0; ls -A -I stage; ls -A stage 2>/dev/null || :"
-        )
+        kept = "cd ~/.gridbridge 2>/dev/null || exit 0; ls -A -I stage; ls -A stage 2>/dev/null || :"
         files = self.grid.sh(FAR, kept, user=ACCOUNT).split()
         return live + files + [one for node in NODES for one in self._left_on(node)]
 

@@ -46,9 +46,7 @@ def of_root() -> "Grid":
 class Grid:
     """The lab's commands; a thin view without state."""
 
-    def on(
-        self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60
-    ) -> Done:
+    def on(self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60) -> Done:
         """Run a command on a host as a user and return what it left."""
         return AGENTS.run(host, argv, user, stdin, timeout_s)
 
@@ -67,9 +65,7 @@ class Grid:
         cell = (f"SGE_CELL={cluster}", CELL[cluster], EXECD[cluster])
         return self.on("alpha-master", "env", *cell, *argv, user=user)
 
-    def submit(
-        self, *options: str, user: str = "alice", cluster: str = "alpha", script: str = ""
-    ) -> str:
+    def submit(self, *options: str, user: str = "alice", cluster: str = "alpha", script: str = "") -> str:
         """Submit a job from alpha-master and return its id; the script goes in by stdin."""
         cell = (f"SGE_CELL={cluster}", CELL[cluster], EXECD[cluster])
         argv = ("env", *cell, "qsub", "-terse", *options)
@@ -124,9 +120,7 @@ class Grid:
         """Return all accounting records that a job has now, oldest first."""
         return self._records(job, cluster)
 
-    def accounting_of_end(
-        self, job: str, limit_s: float = 60, cluster: str = "alpha"
-    ) -> dict[str, str]:
+    def accounting_of_end(self, job: str, limit_s: float = 60, cluster: str = "alpha") -> dict[str, str]:
         """Wait for the record of a job's end, not of a rescheduling (failed 24, 25)."""
         ends = self.until(
             lambda: [one for one in self.records(job, cluster) if not is_rescheduled(one)],
@@ -139,9 +133,7 @@ class Grid:
         blocks = self.cell(cluster, "qacct", "-j", job, user="root").out.split("=" * 62)[1:]
         return [
             {parts[0]: parts[1].strip() if len(parts) > 1 else "" for parts in rows}
-            for rows in (
-                [line.split(None, 1) for line in block.splitlines() if line] for block in blocks
-            )
+            for rows in ([line.split(None, 1) for line in block.splitlines() if line] for block in blocks)
         ]
 
     def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
@@ -233,11 +225,7 @@ def is_rescheduled(record: dict[str, str]) -> bool:
 
 def _key(row: list[str]) -> str:
     """Return ID or ID.TASK of a row of `qstat -g d`."""
-    return (
-        f"{row[0]}.{row[-1]}"
-        if row[-1].isdigit() and len(row) in (9, 10) and _is_task(row)
-        else row[0]
-    )
+    return f"{row[0]}.{row[-1]}" if row[-1].isdigit() and len(row) in (9, 10) and _is_task(row) else row[0]
 
 
 def _is_task(row: list[str]) -> bool:

@@ -34,9 +34,7 @@ def installed(grid: Grid, host: str) -> Iterator[None]:
     left_out = [f"--exclude={one}" for one in NOT_NEEDED]
     used = os.readlink(f"{opt.strip()}/venv")
     left_out += [f"--exclude=./{one}" for one in os.listdir(opt.strip()) if is_older(one, used)]
-    packed = subprocess.run(
-        ["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True
-    ).stdout
+    packed = subprocess.run(["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True).stdout
     grid.sh(host, "mkdir -p /opt/gridbridge /etc/gridbridge")
     onto = [LAB, "on", host, "--", "tar", "-C", "/opt/gridbridge", "-x"]
     subprocess.run(onto, check=True, input=packed, capture_output=True)

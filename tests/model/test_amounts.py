@@ -84,8 +84,6 @@ def test_a_number_is_written_in_whole_units_rounded_up(number: float, unit: str,
 def test_what_is_written_is_no_less_and_less_than_one_unit_more(number: int, unit: str) -> None:
     one = grid_engine_amounts.MULTIPLIERS.get(unit, 1)
 
-    written = grid_engine_amounts.parse_amount(
-        grid_engine_amounts.format_amount(float(number), unit)
-    )
+    written = grid_engine_amounts.parse_amount(grid_engine_amounts.format_amount(float(number), unit))
 
     assert number <= written < number + one

@@ -13,9 +13,7 @@ def test_a_name_is_read_as_it_was_written() -> None:
     assert parse_transfer_name(str(transfer)) == transfer
 
 
-@pytest.mark.parametrize(
-    ("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"]
-)
+@pytest.mark.parametrize(("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"])
 def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str) -> None:
     assert TransferId("alpha", 12, task, 1).local == expected
 

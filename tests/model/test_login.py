@@ -50,9 +50,7 @@ def test_no_place_is_no_login() -> None:
 
 
 def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
-    reached = remote_cluster_from_section(
-        {"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice"
-    )
+    reached = remote_cluster_from_section({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
 
     assert isinstance(reached, EmbeddedFolder)
     assert (reached.path, reached.login) == ("/mnt/beta", None)

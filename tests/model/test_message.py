@@ -25,14 +25,9 @@ def test_a_message_survives_the_disk(reason: str, host: str) -> None:
 
 
 def test_a_message_is_plain_lines_that_sh_can_write() -> None:
-    message = TransferMessage(
-        kind=TransferMessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit"
-    )
+    message = TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
 
-    assert (
-        encode_transfer_message(message)
-        == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
-    )
+    assert encode_transfer_message(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +52,5 @@ def test_anything_else_is_refused(data: bytes) -> None:
 def test_a_changed_copy_leaves_the_original_alone() -> None:
     message = TransferMessage(kind=TransferMessageKind.RECORD, phase="held")
 
-    assert message.but(phase="released") == TransferMessage(
-        kind=TransferMessageKind.RECORD, phase="released"
-    )
+    assert message.but(phase="released") == TransferMessage(kind=TransferMessageKind.RECORD, phase="released")
     assert message.phase == "held"

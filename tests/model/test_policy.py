@@ -60,9 +60,7 @@ def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
     assert key.type is not str or known.form.holds(key.default)
 
 
-@pytest.mark.parametrize(
-    ("ending", "unit"), [("_per_s", "1/s"), ("_s", "s"), ("_h", "h")], ids=["rate", "s", "h"]
-)
+@pytest.mark.parametrize(("ending", "unit"), [("_per_s", "1/s"), ("_s", "s"), ("_h", "h")], ids=["rate", "s", "h"])
 def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
     keys = [key for param in KEYS for key in param.values if key.name.endswith(ending)]
     timed = [key for key in keys if ending != "_s" or not key.name.endswith("_per_s")]
@@ -104,8 +102,6 @@ def test_the_local_cluster_is_the_site_s() -> None:
     ],
     ids=["path", "account", "object name", "state"],
 )
-def test_a_text_has_to_have_its_form(
-    form: ConfigTextFormat, good: list[str], bad: list[str]
-) -> None:
+def test_a_text_has_to_have_its_form(form: ConfigTextFormat, good: list[str], bad: list[str]) -> None:
     assert [True] * len(good) == [bool(form.holds(text)) for text in good]
     assert [False] * len(bad) == [bool(form.holds(text)) for text in bad]

@@ -6,8 +6,7 @@ from gridbridge.model.job_request import is_home_only_resource, resource_long_na
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("h", "hostname"), ("hostname", "hostname"), ("mf", "mem_free"), ("gpu", "gpu")],
+    ("name", "expected"), [("h", "hostname"), ("hostname", "hostname"), ("mf", "mem_free"), ("gpu", "gpu")]
 )
 def test_a_shortcut_stands_for_a_resource(name: str, expected: str) -> None:
     assert resource_long_name(name) == expected

@@ -27,11 +27,7 @@ def make_job(job_id: int, letters: str, *tasks: range) -> JobListRow:
 def make_snapshot(*rows: JobListRow) -> ClusterSnapshot:
     jobs = {row.job_id: tuple(r for r in rows if r.job_id == row.job_id) for row in rows}
     return ClusterSnapshot(
-        cluster="beta",
-        taken_at=datetime(2026, 1, 1, tzinfo=UTC),
-        jobs=jobs,
-        pending=0,
-        free_slots=0,
+        cluster="beta", taken_at=datetime(2026, 1, 1, tzinfo=UTC), jobs=jobs, pending=0, free_slots=0
     )
 
 

@@ -9,13 +9,7 @@ USERS = UserMap(alice="al", bob="carol")
 
 @pytest.mark.parametrize(
     ("account", "person"),
-    [
-        ("al", "alice"),
-        ("carol", "bob"),
-        ("dave", "dave"),
-        ("alice", "alice@far"),
-        ("bob", "bob@far"),
-    ],
+    [("al", "alice"), ("carol", "bob"), ("dave", "dave"), ("alice", "alice@far"), ("bob", "bob@far")],
 )
 def test_an_account_is_its_holders_or_of_the_same_name(account: str, person: str) -> None:
     """One that is called like somebody with another account is nobody's."""

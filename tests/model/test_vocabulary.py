@@ -18,9 +18,7 @@ WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_
 
 @given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in NamesOfferedByCluster.KINDS}))
 def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> None:
-    assert decode_offered_names(
-        encode_offered_names(NamesOfferedByCluster(**names))
-    ) == NamesOfferedByCluster(**names)
+    assert decode_offered_names(encode_offered_names(NamesOfferedByCluster(**names))) == NamesOfferedByCluster(**names)
 
 
 @pytest.mark.parametrize("data", [b"colour=red\n", b"pe=smp", b"pe\n", b"pe=a\npe=b\n"])
@@ -46,9 +44,7 @@ def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
         ({ANY}, 2, 4, ANY),
     ],
 )
-def test_an_environment_is_chosen_by_how_it_places_slots(
-    rules: set[str], nodes: int, each: int, expected: str
-) -> None:
+def test_an_environment_is_chosen_by_how_it_places_slots(rules: set[str], nodes: int, each: int, expected: str) -> None:
     """All on one host, or the same number on each of several; wherever they are free by any."""
     assert NamesOfferedByCluster(rule=frozenset(rules)).environment(nodes, each) == expected
 

@@ -43,8 +43,7 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "others",
-    ["# page\x0c10.0.0.9 b\n", "10.0.0.1 master\r\n", "# a\u20282\x0b3\n", "\n\n# b\n\n", ""],
+    "others", ["# page\x0c10.0.0.9 b\n", "10.0.0.1 master\r\n", "# a\u20282\x0b3\n", "\n\n# b\n\n", ""]
 )
 def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
     hosts.write_bytes(others.encode())
@@ -150,9 +149,7 @@ def test_no_name_is_given_away_while_a_name_service_does_not_answer(
 
 
 @pytest.mark.parametrize("errno", [socket.EAI_NONAME, socket.EAI_NODATA])
-def test_a_name_that_clearly_nobody_has_is_given(
-    hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int
-) -> None:
+def test_a_name_that_clearly_nobody_has_is_given(hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int) -> None:
     def lookup(*_: object) -> list[object]:
         raise socket.gaierror(errno, "Name or service not known")
 
@@ -238,9 +235,7 @@ def test_the_program_forgets_its_caller_before_it_does_anything() -> None:
         ("files", "3", "nobody's"),  # the caller's limit of files is lifted
     ],
 )
-def test_what_a_real_resolver_says_in_each_trouble(
-    tmp_path: Path, trouble: str, answer: str, told: str
-) -> None:
+def test_what_a_real_resolver_says_in_each_trouble(tmp_path: Path, trouble: str, answer: str, told: str) -> None:
     """In a network and with files of its own; the caller calls the name another, of nobody."""
     files = {
         "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
@@ -265,9 +260,7 @@ def test_what_a_real_resolver_says_in_each_trouble(
     assert done.stdout == f"{told}\n"
 
 
-def test_a_name_of_our_block_may_get_another_address(
-    hosts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It leads to the one before, by our own line."""
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
@@ -316,8 +309,7 @@ def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else()
 
     assert who == "gridbridge-admin"
     assert commands.split(", ") == [
-        f"/opt/gridbridge/bin/gridbridge-as-root {verb} *"
-        for verb in ("name", "unname", "export", "unexport", "node")
+        f"/opt/gridbridge/bin/gridbridge-as-root {verb} *" for verb in ("name", "unname", "export", "unexport", "node")
     ]
 
 
@@ -336,9 +328,7 @@ def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else()
         ("owns", "gamma-n1"),
     ],
 )
-def test_only_its_own_words_about_one_node_of_oars_are_obeyed(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_only_its_own_words_about_one_node_of_oars_are_obeyed(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Nothing is run: OAR writes what it is given into SQL."""
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")

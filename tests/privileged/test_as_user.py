@@ -41,9 +41,7 @@ def test_that_a_worker_was_ended_is_told() -> None:
         owner.exit_with_child(child)
 
 
-@pytest.mark.parametrize(
-    ("act", "status"), [(lambda: None, 0), (lambda: os._exit(2), 2)], ids=["done", "refused"]
-)
+@pytest.mark.parametrize(("act", "status"), [(lambda: None, 0), (lambda: os._exit(2), 2)], ids=["done", "refused"])
 def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
     watcher = a_child(lambda: owner.exit_with_child(a_child(act)))
 
@@ -60,9 +58,7 @@ def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None
     assert owner.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
 
 
-@pytest.mark.parametrize(
-    "adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"]
-)
+@pytest.mark.parametrize("adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"])
 def test_each_verb_is_a_function_of_each_adapter(adapter: object) -> None:
     """A verb names a function; adapters are loaded only when a job of their kind is acted on."""
     missing = [name for name in as_user.VERBS.values() if name and not hasattr(adapter, name)]

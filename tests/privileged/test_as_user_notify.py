@@ -13,8 +13,7 @@ PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"
 
 
 @pytest.mark.parametrize(
-    ("word", "line"),
-    [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")],
+    ("word", "line"), [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")]
 )
 def test_a_word_becomes_a_line(word: str, line: str) -> None:
     assert notify_owner._line(word) == line
@@ -48,10 +47,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
     (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
 
-    assert notify_owner.read_notification_request_file("tell.ab12") == (
-        "/home/alice/told",
-        os.getuid(),
-    )
+    assert notify_owner.read_notification_request_file("tell.ab12") == ("/home/alice/told", os.getuid())
 
 
 @pytest.mark.parametrize(
@@ -65,15 +61,7 @@ def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
         ("tell.ab", "[" * 50_000),
         ("c.12", json.dumps(PROGRAM)),
     ],
-    ids=[
-        "another request",
-        "a mail",
-        "no path",
-        "a list",
-        "no request",
-        "too deep",
-        "another file",
-    ],
+    ids=["another request", "a mail", "no path", "a list", "no request", "too deep", "another file"],
 )
 def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)

@@ -21,13 +21,7 @@ from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
-AT: dict[str, Any] = {
-    "exec_file": "run",
-    "slots": 8,
-    "nodes": 1,
-    "environment": "mpi",
-    "walltime_s": 60,
-}
+AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "nodes": 1, "environment": "mpi", "walltime_s": 60}
 PROPERTIES = {"properties": "mem>=2,arch=lx-*,a=1;b=2"}
 ASKED = (("mem>=", "2"), ("arch", "lx-*"))
 STEPS = {"prologue": "make\nls", "prologue_walltime_s": 900, "epilogue": ""}
@@ -43,21 +37,11 @@ def read(
     (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
     arrays = tuple(CampaignArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
     order = SimpleNamespace(
-        arrays=arrays,
-        tasks=tasks,
-        cluster="beta",
-        campaign=12,
-        file="c.12",
-        section={},
-        is_of_copies=is_of_copies,
+        arrays=arrays, tasks=tasks, cluster="beta", campaign=12, file="c.12", section={}, is_of_copies=is_of_copies
     )
     with RootLedger(12, str(folder / "ledger")) as ledger:
-        found = TasksOfVerifiedFile(
-            cast("AsUserArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger
-        )
-        return tuple(
-            found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)
-        )
+        found = TasksOfVerifiedFile(cast("AsUserArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger)
+        return tuple(found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays))
 
 
 def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
@@ -74,9 +58,7 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
 
 
 SERVER = OarServer(timeout_s=15)
-CELL = GridEngineCell(
-    root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
-)
+CELL = GridEngineCell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 
 
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:
@@ -93,9 +75,7 @@ def jdl_of(text: dict[str, str]) -> dict[str, Any]:
         (jdl_of({"resources": "/core=8"}), "/resource_id=8"),
     ],
 )
-def test_slots_are_asked_of_oar_on_their_nodes(
-    tmp_path: Path, kept: dict[str, Any], expected: str
-) -> None:
+def test_slots_are_asked_of_oar_on_their_nodes(tmp_path: Path, kept: dict[str, Any], expected: str) -> None:
     """A prologue has its slot."""
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
@@ -107,9 +87,7 @@ def test_slots_are_asked_of_oar_on_their_nodes(
 
 
 @pytest.mark.parametrize("nodes", [3, -1, "2", 16])
-def test_slots_that_are_not_the_same_on_each_node_are_refused(
-    tmp_path: Path, nodes: object
-) -> None:
+def test_slots_that_are_not_the_same_on_each_node_are_refused(tmp_path: Path, nodes: object) -> None:
     """No JDL asks for that, but the file may be any program's."""
     with pytest.raises(AsUserRequestRefusal, match="nodes"):
         read(tmp_path, "0:1", nodes=nodes)
@@ -131,9 +109,7 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
 @pytest.mark.parametrize(
     ("type_", "types"), [("normal", ()), ("best-effort", ("besteffort",))], ids=["normal", "yields"]
 )
-def test_what_a_jdl_asks_of_a_cluster_is_asked_there(
-    tmp_path: Path, type_: str, types: tuple[str, ...]
-) -> None:
+def test_what_a_jdl_asks_of_a_cluster_is_asked_there(tmp_path: Path, type_: str, types: tuple[str, ...]) -> None:
     """Its project and queue, its walltime, and whether its tasks make way."""
     asked = {"project": "physics", "queue": "long.q", "walltime": "0:10", "type": type_}
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
@@ -156,16 +132,12 @@ def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> N
         read(tmp_path, "990000000:1", is_of_copies=True)
 
 
-def test_root_splits_no_parameters_into_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_splits_no_parameters_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
     really = campaign_array_job_spec.split_task_parameters
     monkeypatch.setattr(
-        campaign_array_job_spec,
-        "split_task_parameters",
-        lambda line: split.append(line) or really(line),
+        campaign_array_job_spec, "split_task_parameters", lambda line: split.append(line) or really(line)
     )
     monkeypatch.setattr(TasksOfVerifiedFile, "spec", lambda *_: [*split])
 

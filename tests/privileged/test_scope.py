@@ -12,12 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import owner, process_scope
-from gridbridge.privileged.process_scope import (
-    MORE,
-    MOST_TASKS,
-    ProcessScope,
-    systemd_scope_command,
-)
+from gridbridge.privileged.process_scope import MORE, MOST_TASKS, ProcessScope, systemd_scope_command
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -213,9 +208,7 @@ def test_several_scopes_after_one_another_and_our_own_children_beside_them(held:
     if not ours:
         os._exit(os.getpid() < 3)  # as in a namespace of its own
     second = held.run(lambda: os._exit(4))
-    ends = [
-        os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (first.pid, ours, second.pid)
-    ]
+    ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (first.pid, ours, second.pid)]
 
     assert ends == [3, 0, 4]
 
@@ -225,9 +218,7 @@ def test_no_lock_of_whoever_made_it_is_held_by_what_watches_it(held: Held, tmp_p
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     made = held.run(lambda: (held.say(b"on"), signal.pause()))
     held.heard()
-    opened = {
-        os.readlink(f"/proc/{made.pid}/fd/{end}") for end in os.listdir(f"/proc/{made.pid}/fd")
-    }
+    opened = {os.readlink(f"/proc/{made.pid}/fd/{end}") for end in os.listdir(f"/proc/{made.pid}/fd")}
     made.end()
     os.close(lock)
 

@@ -10,12 +10,7 @@ from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, Cam
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
 from gridbridge.config import policy_file
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -83,9 +78,7 @@ def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:
 def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     """As gridbridge.toml says; a campaign that nobody asks about has used what it has used."""
     state = f'state = "sqlite:///{tmp_path}/state.db"\n'
-    text = (
-        BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
-    )
+    text = BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
     policy = policy_file.parse_configuration("FILE", text.encode())
     database = StateFile.open(policy.site.state)
     sweep = Campaign(
@@ -110,9 +103,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     assert (sharing.by, sharing.used_s) == (FairShareUnit.USER, {"alice": 80.0})
 
 
-@pytest.mark.parametrize(
-    "outcome", [TaskAttemptOutcome.MOVED, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WIPED]
-)
+@pytest.mark.parametrize("outcome", [TaskAttemptOutcome.MOVED, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WIPED])
 def test_only_what_was_moved_is_urgent(outcome: TaskAttemptOutcome) -> None:
     """What a task or its cluster wants again and again would have cycles without a pause."""
     plan = CampaignCyclePlan(ended=(attempt(TaskAttemptOutcome.SUCCESS), attempt(outcome)))

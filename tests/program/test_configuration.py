@@ -80,24 +80,18 @@ def test_a_service_begins_with_no_file_that_is_wrong(tmp_path: Path) -> None:
         ReloadableConfiguration(Clock(), str(tmp_path / "gridbridge.toml"))
 
 
-def test_nothing_happens_while_the_file_stays_as_it_is(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_happens_while_the_file_stays_as_it_is(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     assert [site.turn() for _ in range(3)] == [False] * 3
     assert caplog.text == ""
 
 
-def test_a_changed_file_takes_force_once_it_has_stayed_the_same(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_changed_file_takes_force_once_it_has_stayed_the_same(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write(SLOWER)
     first, early, then = site.turn(), site.turn(SETTLE_S / 2), site.turn(SETTLE_S / 2)
 
     assert (first, early, then, site.interval_s) == (False, False, True, 7)
     assert site.configuration.shown().sha256 == sha256_of_file(SLOWER.encode())
-    assert caplog.messages == [
-        f"event=configured cluster=alpha queues= sha256={sha256_of_file(SLOWER.encode()):.12}"
-    ]
+    assert caplog.messages == [f"event=configured cluster=alpha queues= sha256={sha256_of_file(SLOWER.encode()):.12}"]
 
 
 def test_a_file_that_is_still_being_written_is_left_alone(site: Site) -> None:
@@ -119,9 +113,7 @@ def test_it_is_taken_at_once_when_that_is_asked_for(site: Site) -> None:
     assert [site.turn() for _ in range(3)] == [False] * 3
 
 
-def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
     news = [site.turn() for _ in range(4)]
 
@@ -170,9 +162,7 @@ def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
     assert site.configuration.policy.clusters["delta"].users == {"alice": "other"}
 
 
-@pytest.mark.parametrize(
-    ("away", "account"), [([("alice", "delta", "q")], "al"), ([], "other")], ids=["away", "none"]
-)
+@pytest.mark.parametrize(("away", "account"), [([("alice", "delta", "q")], "al"), ([], "other")], ids=["away", "none"])
 def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site: Site, away: list[tuple[str, str, str]], account: str
 ) -> None:
@@ -201,9 +191,7 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.write(WRONG)
 
     site.configuration = ReloadableConfiguration(
-        Clock(steady=lambda: site.now_s),
-        str(site.path),
-        lambda: configuration.read_saved_configuration(NOW, str(kept)),
+        Clock(steady=lambda: site.now_s), str(site.path), lambda: configuration.read_saved_configuration(NOW, str(kept))
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -238,12 +226,8 @@ def _of_another_version(path: Path) -> None:
     path.write_text("[of_another]\n")
 
 
-@pytest.mark.parametrize(
-    "spoil", [_writable, _linked, _behind_a_link, _in_an_open_folder, _of_another_version]
-)
-def test_a_kept_file_that_another_could_have_made_is_none(
-    site: Site, spoil: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("spoil", [_writable, _linked, _behind_a_link, _in_an_open_folder, _of_another_version])
+def test_a_kept_file_that_another_could_have_made_is_none(site: Site, spoil: Callable[[Path], None]) -> None:
     folder = site.path.with_name("home")
     folder.mkdir()
     kept = folder / "kept"
@@ -269,9 +253,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
-def test_a_mended_file_ends_the_refusal(
-    site: Site, text: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_mended_file_ends_the_refusal(site: Site, text: str, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
     site.turn(), site.turn()
     caplog.clear()
@@ -325,9 +307,7 @@ def test_what_is_no_file_is_told_in_one_line(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_the_service_may_not_read_is_told_in_one_line(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_the_service_may_not_read_is_told_in_one_line(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.path.chmod(0)
     for _ in range(4):
         site.turn()
@@ -338,9 +318,7 @@ def test_a_file_that_the_service_may_not_read_is_told_in_one_line(
     assert (mended, site.refused, len(caplog.messages)) == ([False, True], (), 2)
 
 
-def test_a_file_that_is_away_for_a_moment_is_no_news(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_is_away_for_a_moment_is_no_news(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.path.rename(site.path.with_name("kept"))
     first = site.turn()
     site.path.with_name("kept").rename(site.path)
@@ -408,24 +386,16 @@ def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(sit
     assert looked == []
 
 
-def test_nobody_but_the_service_account_runs_the_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_but_the_service_account_runs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(
-        daemon,
-        "ReloadableConfiguration",
-        lambda clock, **_: ReloadableConfiguration(clock, str(path)),
-    )
+    monkeypatch.setattr(daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
         daemon.run_poller(StopAndReloadSignals())
 
 
-def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_of_an_embedded_site_is_its_owner_s_affair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path = tmp_path / "gridbridge.toml"
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')

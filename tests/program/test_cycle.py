@@ -61,9 +61,7 @@ class Balance:
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"
-        return DecisionJournalEntry(
-            at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen}
-        )
+        return DecisionJournalEntry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
 
     def apply(self, _: int, plan: tuple[str, ...]) -> None:
         """Add them; what was decided is kept by then."""
@@ -192,9 +190,7 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
 
 
-def test_what_a_round_of_campaigns_does_is_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_round_of_campaigns_does_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """At the usual level, and nothing of a round that does nothing."""
     caplog.set_level("INFO")
     waiting = Waiting()
@@ -277,9 +273,7 @@ class Threaded(Stopping):
         return found
 
 
-def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(capfd: pytest.CaptureFixture[str]) -> None:
     def act(give_room: Callable[[], None]) -> None:
         logging.basicConfig(level=logging.INFO, force=True)
         waiting = Waiting()
@@ -344,12 +338,8 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
     assert poller_lock.poller_lock_holder_version(path) == version_with_commit()
 
 
-@pytest.mark.parametrize(
-    "acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"]
-)
-def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(
-    tmp_path: Path, acts: str
-) -> None:
+@pytest.mark.parametrize("acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"])
+def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(tmp_path: Path, acts: str) -> None:
     log, path = tmp_path / "balance.log", str(tmp_path / "lock")
     program = f"from gridbridge.program import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
     with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:

@@ -23,10 +23,7 @@ def told(folder: Path, at: datetime) -> list[tuple[str, FindingSeverity, str]]:
 
 
 def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
-    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, str(tmp_path))) == (
-        [],
-        (),
-    )
+    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, str(tmp_path))) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -48,38 +45,22 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
     published_json.publish_rebalance_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(status_and_why_reports.build_site_report(at, folder).late) == (
-        state is FindingSeverity.WARNING
-    )
+    assert len(status_and_why_reports.build_site_report(at, folder).late) == (state is FindingSeverity.WARNING)
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    published_json.publish_rebalance_round_begin(
-        RebalanceRoundKind.DATASETS, NOON - 30 * HOUR, str(tmp_path)
-    )
-    published_json.publish_rebalance_round_end(
-        RebalanceRoundKind.DATASETS, NOON - 29 * HOUR, str(tmp_path)
-    )
-    assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", FindingSeverity.OK, "the last round ended 29 h ago")
-    ]
+    published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, NOON - 30 * HOUR, str(tmp_path))
+    published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    assert told(tmp_path, NOON) == [("rebalancing: datasets", FindingSeverity.OK, "the last round ended 29 h ago")]
 
-    published_json.publish_rebalance_round_begin(
-        RebalanceRoundKind.DATASETS, NOON - 27 * HOUR, str(tmp_path)
-    )
+    published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
-        (
-            "rebalancing: datasets",
-            FindingSeverity.WARNING,
-            "no round ended since one began 27 h ago",
-        )
+        ("rebalancing: datasets", FindingSeverity.WARNING, "no round ended since one began 27 h ago")
     ]
-    status_command.print_status_report(
-        status_and_why_reports.build_site_report(NOON, str(tmp_path)), NOON
-    )
+    status_command.print_status_report(status_and_why_reports.build_site_report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
@@ -94,10 +75,7 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
         published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    with (
-        pytest.raises(ZeroDivisionError),
-        rebalance_round_runner._shown(RebalanceRoundKind.TASKS, is_asked=is_asked),
-    ):
+    with pytest.raises(ZeroDivisionError), rebalance_round_runner._shown(RebalanceRoundKind.TASKS, is_asked=is_asked):
         raise ZeroDivisionError
     failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
     with rebalance_round_runner._shown(RebalanceRoundKind.TASKS):

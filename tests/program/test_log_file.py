@@ -118,9 +118,7 @@ def test_a_line_that_a_full_disk_cut_is_ended(tmp_path: Path) -> None:
 
 
 def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input="first\n", capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", PROGRAM], input="first\n", capture_output=True, text=True, check=True)
 
     assert (done.stderr, done.stdout) == ("event=first\n", "printed first\n")
 

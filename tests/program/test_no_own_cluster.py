@@ -54,14 +54,9 @@ class Site:
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         predictions, marks = CampaignStatisticsRows(database), TaskDeletionMarkRows(database)
-        self.updator = CampaignSituationGatherer(
-            self.policy, database, predictions, marks, self.clock, ran=ran
-        )
+        self.updator = CampaignSituationGatherer(self.policy, database, predictions, marks, self.clock, ran=ran)
         known = vars(self.updator)
-        known["_ends"], known["_told_within_s"] = (
-            self._ends,
-            lambda names: dict.fromkeys(names, 0.0),
-        )
+        known["_ends"], known["_told_within_s"] = (self._ends, lambda names: dict.fromkeys(names, 0.0))
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
@@ -69,18 +64,12 @@ class Site:
         self.limits: dict[str, ArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
         act = CampaignPlanExecutor(
-            database,
-            CampaignStatisticsRecorder(database),
-            self.clock,
-            self.policy.failures,
-            self.grid,
+            database, CampaignStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
         )
         self.do = act.do
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
-        queue = QueueInstanceStatus(
-            name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS
-        )
+        queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
         return {
             name: ClusterSnapshot(
                 cluster=name,
@@ -94,9 +83,7 @@ class Site:
             if name not in self.silent
         }
 
-    def _ends(
-        self, asked: Mapping[CampaignArray, object], _: object
-    ) -> dict[CampaignArray, dict[int, JobEnd]]:
+    def _ends(self, asked: Mapping[CampaignArray, object], _: object) -> dict[CampaignArray, dict[int, JobEnd]]:
         """Tell that of each array the first task failed and the others succeeded."""
         return {
             array: {
@@ -183,9 +170,7 @@ def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site:
     assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
 
 
-def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_succeeded(
-    site: Site,
-) -> None:
+def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_succeeded(site: Site) -> None:
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.cycle()
@@ -288,7 +273,4 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
     site.cycle()
 
     (event,) = CampaignEventRows(site.campaigns.database).open()
-    assert (event.code, event.cluster, event.why) == (
-        *(CampaignEventCode.GET_JOBS, "gamma"),
-        "ssh: no route to host",
-    )
+    assert (event.code, event.cluster, event.why) == (*(CampaignEventCode.GET_JOBS, "gamma"), "ssh: no route to host")

@@ -9,8 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "gridbridge"
 LAYERS = ("apply", "decisions", "services", "state")
 GIVEN = sorted(
-    [path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py")]
-    + [PACKAGE / "shell/log_line_quota.py"]
+    [path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py")] + [PACKAGE / "shell/log_line_quota.py"]
 )
 TOLD = {"now", "utcnow", "today"}  # by datetime and date
 READ = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"}
@@ -31,9 +30,7 @@ def readings(tree: ast.AST) -> Iterator[int]:
 def _is_read(node: ast.Attribute) -> bool:
     """Say whether it is a clock of the modules time and datetime, called or handed on."""
     of = getattr(node.value, "attr", getattr(node.value, "id", ""))
-    return (of == "time" and node.attr in READ) or (
-        of in ("datetime", "date") and node.attr in TOLD
-    )
+    return (of == "time" and node.attr in READ) or (of in ("datetime", "date") and node.attr in TOLD)
 
 
 @pytest.mark.parametrize("path", GIVEN, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -57,8 +54,6 @@ def test_a_clock_that_is_read_is_seen(line: str) -> None:
     assert list(readings(ast.parse(line))) == [1]
 
 
-@pytest.mark.parametrize(
-    "line", ["now = self.clock.now()", "from time import gmtime", "time.gmtime"]
-)
+@pytest.mark.parametrize("line", ["now = self.clock.now()", "from time import gmtime", "time.gmtime"])
 def test_the_one_that_was_given_may_be_read(line: str) -> None:
     assert list(readings(ast.parse(line))) == []

@@ -86,33 +86,24 @@ def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account
     assert not beta.is_empty
 
 
-def test_a_service_that_may_not_delete_says_what_would_mend_that(
-    beta: Beta, policy: Policy
-) -> None:
+def test_a_service_that_may_not_delete_says_what_would_mend_that(beta: Beta, policy: Policy) -> None:
     beta.has("alice", NAME)
     (beta.folder / "operator").unlink()
 
-    with pytest.raises(
-        OwnerlessJobNotDeleted, match=r"gone, and gridbridge can.t delete 41 at beta"
-    ):
+    with pytest.raises(OwnerlessJobNotDeleted, match=r"gone, and gridbridge can.t delete 41 at beta"):
         jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
 
 
 def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> None:
     beta.has("alice", ARRAY)
 
-    assert (
-        jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (41, 0))
-        == 41
-    )
+    assert jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (41, 0)) == 41
     assert beta.is_empty
 
 
 def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
     """Root's ledger has its intent, and no id: nothing there bears its name."""
-    assert (
-        jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (0,)) == 0
-    )
+    assert jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (0,)) == 0
 
 
 @pytest.mark.parametrize(
@@ -124,9 +115,7 @@ def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -
     ],
     ids=["Grid Engine", "OAR", "an account of another name"],
 )
-def test_what_root_can_do_depends_on_the_batch_system(
-    beta: Beta, tmp_path: Path, section: str, expected: str
-) -> None:
+def test_what_root_can_do_depends_on_the_batch_system(beta: Beta, tmp_path: Path, section: str, expected: str) -> None:
     """OAR knows no operators: root alone deletes the jobs of others."""
     text = SITE.format(folder=tmp_path)
     if "oar" in section:
@@ -134,6 +123,4 @@ def test_what_root_can_do_depends_on_the_batch_system(
     policy = policy_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 
-    assert expected in str(
-        jobs_of_removed_accounts._not_deleted(policy, "beta", "alice", "41", error)
-    )
+    assert expected in str(jobs_of_removed_accounts._not_deleted(policy, "beta", "alice", "41", error))

@@ -8,11 +8,7 @@ import pytest
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
-from gridbridge.program.status_and_why_reports import (
-    JobWithoutTransfers,
-    build_site_report,
-    explain_local_job,
-)
+from gridbridge.program.status_and_why_reports import JobWithoutTransfers, build_site_report, explain_local_job
 from gridbridge.shell import local_host_facts
 from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
@@ -35,13 +31,9 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
 ) -> None:
     """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
-    monkeypatch.setattr(
-        local_host_facts, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0)
-    )
+    monkeypatch.setattr(local_host_facts, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0))
 
-    assert build_site_report(NOW, folder).alarm.endswith(
-        f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
-    )
+    assert build_site_report(NOW, folder).alarm.endswith(f"closed; {folder} is full: 0 KiB are free, 1024 are needed")
 
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "alive"])
@@ -52,14 +44,8 @@ def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silen
     wrong = "[site] cluster"
     path = tmp_path / "gridbridge.toml"
     path.write_text("[site]\n")
-    refused = PublishedConfigurationStatus(
-        sha256="1f", since=NOW, refused_sha256="2e", refused=(wrong,)
-    )
-    seen = shown(
-        transfer(),
-        load=load(age_s=95 if is_silent else 5),
-        service=replace(service(), configuration=refused),
-    )
+    refused = PublishedConfigurationStatus(sha256="1f", since=NOW, refused_sha256="2e", refused=(wrong,))
+    seen = shown(transfer(), load=load(age_s=95 if is_silent else 5), service=replace(service(), configuration=refused))
     folder = publish(tmp_path, seen, history(transfer(), "submitted to beta"))
 
     told = build_site_report(NOW, folder, str(path)).alarm
@@ -130,9 +116,7 @@ def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text
 
 
 @pytest.mark.parametrize("head", ["nan 30", "1e300 30", "5 inf", "5 nan", "-1 30"])
-def test_load_values_of_no_possible_time_are_refused_with_their_file(
-    head: str, tmp_path: Path
-) -> None:
+def test_load_values_of_no_possible_time_are_refused_with_their_file(head: str, tmp_path: Path) -> None:
     (tmp_path / "load").write_text(f"{head}\n")
 
     with pytest.raises(ParseError, match="load: the first line has a time that can't be"):

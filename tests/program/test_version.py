@@ -55,9 +55,7 @@ def test_a_running_program_keeps_the_version_that_it_began_with(package: Path) -
 
 @pytest.mark.root
 @pytest.mark.parametrize(("account", "knows"), [(10001, True), (10002, False)])
-def test_git_is_asked_about_a_checkout_of_whoever_owns_the_code(
-    package: Path, account: int, knows: bool
-) -> None:
+def test_git_is_asked_about_a_checkout_of_whoever_owns_the_code(package: Path, account: int, knows: bool) -> None:
     """Git itself refuses what another account owns: its settings may name programs."""
     checkout = package.parent
     git(checkout, "init", "-q")

@@ -11,9 +11,7 @@ from gridbridge.shell.runner import run_program
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def test_a_question_of_root_has_the_groups_of_the_account_it_asks_as(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_question_of_root_has_the_groups_of_the_account_it_asks_as(monkeypatch: pytest.MonkeyPatch) -> None:
     """With root's group a file that only root's group may read counted as readable."""
     me = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(os, "geteuid", lambda: 0)

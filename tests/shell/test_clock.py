@@ -15,9 +15,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
     [(1010.0, 0.0), (1010.4, 0.0), (1009.6, 0.0), (4610.0, 3600.0), (-2590.0, -3600.0)],
     ids=["time passes", "slewed on", "slewed back", "set on", "set back"],
 )
-def test_a_step_is_what_the_passing_of_time_does_not_explain(
-    wall_s: float, expected_s: float
-) -> None:
+def test_a_step_is_what_the_passing_of_time_does_not_explain(wall_s: float, expected_s: float) -> None:
     walls, steady = iter([1000.0, wall_s, wall_s + 5]), iter([0.0, 10.0, 15.0])
     clock = Clock(lambda: next(walls), lambda: next(steady))
 

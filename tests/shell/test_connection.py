@@ -128,9 +128,7 @@ def test_requests_share_a_connection_that_is_kept_alive_between_them(
 
 
 @pytest.mark.parametrize("step", ["channel", "command", "answer"])
-def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(
-    server: Server, step: str
-) -> None:
+def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(server: Server, step: str) -> None:
     """It ends no connection and says no more, as behind a link that was cut."""
     ask(server)
     server.silent_at = step
@@ -145,9 +143,7 @@ def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(
     assert (ask(server).stdout, server.connections) == (b"in", 2)
 
 
-def test_a_connection_that_was_ended_there_is_made_anew_for_the_same_request(
-    server: Server,
-) -> None:
+def test_a_connection_that_was_ended_there_is_made_anew_for_the_same_request(server: Server) -> None:
     """As by a restart of sshd: nothing of the request had been sent."""
     ask(server)
     server.hang_up_at = "channel"
@@ -164,20 +160,14 @@ def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Serv
     assert server.connections == 1
 
 
-def test_who_has_no_key_is_told_so_in_the_words_of_the_client(
-    server: Server, tmp_path: Path
-) -> None:
+def test_who_has_no_key_is_told_so_in_the_words_of_the_client(server: Server, tmp_path: Path) -> None:
     (tmp_path / ".ssh" / "id_ecdsa").unlink()
 
-    with pytest.raises(
-        SshAccessRejected, match=r"127\.0\.0\.1 does not let the key of .* into the account"
-    ):
+    with pytest.raises(SshAccessRejected, match=r"127\.0\.0\.1 does not let the key of .* into the account"):
         ask(server)
 
 
-def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
-    server: Server, tmp_path: Path
-) -> None:
+def test_no_condition_of_a_configuration_runs_a_program_in_this_process(server: Server, tmp_path: Path) -> None:
     """`Match exec` is the client's, as whoever's file it is: root reads the service's file."""
     mark = tmp_path / "ran"
     (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
@@ -188,9 +178,7 @@ def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
 
 
 @pytest.mark.parametrize("text", ["\xff", "Host *\n ProxyCommand"], ids=["no text", "cut"])
-def test_a_configuration_that_can_not_be_read_is_told(
-    server: Server, tmp_path: Path, text: str
-) -> None:
+def test_a_configuration_that_can_not_be_read_is_told(server: Server, tmp_path: Path, text: str) -> None:
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
@@ -198,9 +186,7 @@ def test_a_configuration_that_can_not_be_read_is_told(
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
-def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(
-    server: Server, tmp_path: Path, name: str
-) -> None:
+def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(server: Server, tmp_path: Path, name: str) -> None:
     """`gridbridge check` of root reads them for the service's account, which may be stolen."""
     (tmp_path / ".ssh" / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / ".ssh" / name)
@@ -240,11 +226,7 @@ def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path:
     (tmp_path / "link").symlink_to(key)
     nobody = pwd.getpwnam("nobody")
     usable = [login._is_usable(str(tmp_path / "link"), nobody.pw_uid, 1)]
-    for uid, gid, mode in (
-        (0, nobody.pw_gid, 0o640),
-        (nobody.pw_uid, 0, 0o600),
-        (0, nobody.pw_gid, 0o600),
-    ):
+    for uid, gid, mode in ((0, nobody.pw_gid, 0o640), (nobody.pw_uid, 0, 0o600), (0, nobody.pw_gid, 0o600)):
         os.chown(key, uid, gid)
         key.chmod(mode)
         usable.append(login._is_usable(str(tmp_path / "link"), nobody.pw_uid, 1))
@@ -252,15 +234,9 @@ def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path:
     assert usable == [False, True, True, False]
 
 
-def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
-    server: Server,
-) -> None:
+def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(server: Server) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
-    with pytest.raises(
-        ProgramOutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"
-    ):
-        ssh.run_over_ssh(
-            far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20
-        )
+    with pytest.raises(ProgramOutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
+        ssh.run_over_ssh(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
 
     assert ssh.run_over_ssh(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"

@@ -29,10 +29,7 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     )
 
     words = (tmp_path / "words").read_text().splitlines()
-    assert (status, words) == (
-        7,
-        ["<-T>", "<-->", "<login.b>", "<'gridstat' 'it'\\''s $HOME' '-s'>"],
-    )
+    assert (status, words) == (7, ["<-T>", "<-->", "<login.b>", "<'gridstat' 'it'\\''s $HOME' '-s'>"])
     assert (tmp_path / "stdin").read_bytes() == b"a\0b"
 
 
@@ -40,13 +37,7 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
     """As places of clusters have."""
     remote_program_relay.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
 
-    assert (tmp_path / "words").read_text().split()[:5] == [
-        "<-T>",
-        "<-p>",
-        "<2222>",
-        "<-->",
-        "<login.b>",
-    ]
+    assert (tmp_path / "words").read_text().split()[:5] == ["<-T>", "<-p>", "<2222>", "<-->", "<login.b>"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])
@@ -67,9 +58,7 @@ def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name:
         ("", None, remote_program_relay.FAILED),
     ],
 )
-def test_what_was_not_read_was_not_handed_over(
-    tmp_path: Path, reads: str, data: bytes | None, status: int
-) -> None:
+def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data: bytes | None, status: int) -> None:
     """ssh(1) reads once a session is open; of a command that gets nothing to read nobody knows."""
     path = tmp_path / "ssh"
     path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
@@ -80,10 +69,7 @@ def test_what_was_not_read_was_not_handed_over(
 
 def test_ssh_reads_nothing_where_nobody_listens() -> None:
     """The real one."""
-    assert (
-        remote_program_relay.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a")
-        == remote_program_relay.UNREACHED
-    )
+    assert remote_program_relay.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == remote_program_relay.UNREACHED
 
 
 RUNS_IT = """#!/bin/sh
@@ -99,9 +85,7 @@ eval "$3"
         ("kill -9 $PPID", remote_program_relay.FAILED, set()),
     ],
 )
-def test_what_a_program_writes_there_is_brought(
-    tmp_path: Path, script: str, status: int, files: set[str]
-) -> None:
+def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, status: int, files: set[str]) -> None:
     """With what it prints; nothing of it stays there."""
     path, folder, spare = tmp_path / "ssh", tmp_path / "here", tmp_path / "there"
     path.write_text(RUNS_IT)
@@ -110,9 +94,7 @@ def test_what_a_program_writes_there_is_brought(
         each.mkdir()
     path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
 
-    found = remote_program_relay.run_and_fetch_written_files(
-        "b", ("/bin/sh", "-c", script), str(folder), str(path)
-    )
+    found = remote_program_relay.run_and_fetch_written_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)

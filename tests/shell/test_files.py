@@ -75,9 +75,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
-def test_only_a_plain_file_of_its_owner_is_read(
-    tmp_path: Path, trick: Callable[[Path], object]
-) -> None:
+def test_only_a_plain_file_of_its_owner_is_read(tmp_path: Path, trick: Callable[[Path], object]) -> None:
     trick(tmp_path / "file")
 
     with pytest.raises(StateError):

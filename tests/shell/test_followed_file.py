@@ -146,9 +146,7 @@ def test_between_the_rename_and_the_next_line_nothing_is_amiss(log: Log) -> None
 
 
 @pytest.mark.parametrize("grown", ["", "7\n" * 100], ids=["shorter", "longer than before"])
-def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(
-    log: Log, grown: str
-) -> None:
+def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(log: Log, grown: str) -> None:
     log.append("1\n" * 50)
     log.read()
     log.path.write_text(f"9\n{grown}")

@@ -16,16 +16,15 @@ from gridbridge.shell import local_host_facts
 SLEEP = "/usr/bin/sleep"
 
 
-def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"inner": "127.0.0.1", "other": "192.0.2.7"}
     monkeypatch.setattr(local_host_facts.socket, "gethostbyname", lambda name: known[name])
 
-    assert [
-        local_host_facts.is_this_host(one)
-        for one in (local_host_facts.this_host_name(), "inner", "other")
-    ] == [True, True, False]
+    assert [local_host_facts.is_this_host(one) for one in (local_host_facts.this_host_name(), "inner", "other")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_groups_are_those_of_the_system_the_primary_one_first() -> None:

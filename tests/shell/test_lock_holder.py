@@ -48,17 +48,11 @@ def test_the_holder_is_killed_if_it_is_the_accounts(path: Path) -> None:
 
 
 def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
-    assert (
-        lock_holder.find_poller_lock_holder(str(path)),
-        lock_holder.kill_poller_lock_holder(str(path)),
-    ) == (0, 0)
+    assert (lock_holder.find_poller_lock_holder(str(path)), lock_holder.kill_poller_lock_holder(str(path))) == (0, 0)
 
     path.touch()
 
-    assert (
-        lock_holder.find_poller_lock_holder(str(path)),
-        lock_holder.kill_poller_lock_holder(str(path)),
-    ) == (0, 0)
+    assert (lock_holder.find_poller_lock_holder(str(path)), lock_holder.kill_poller_lock_holder(str(path))) == (0, 0)
 
 
 @needs_root
@@ -71,11 +65,7 @@ def test_a_process_of_another_account_is_never_killed(path: Path, uid: int) -> N
     process = a_holder(path, uid)
     found = lock_holder.find_poller_lock_holder(str(path))
 
-    assert (found, lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (
-        process.pid,
-        0,
-        0,
-    )
+    assert (found, lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (process.pid, 0, 0)
 
 
 @needs_root
@@ -105,7 +95,4 @@ def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert (
-            poller_lock.is_poller_lock_held(str(path)),
-            lock_holder.find_poller_lock_holder(str(path)),
-        ) == (True, 0)
+        assert (poller_lock.is_poller_lock_held(str(path)), lock_holder.find_poller_lock_holder(str(path))) == (True, 0)

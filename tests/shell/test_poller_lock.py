@@ -44,10 +44,7 @@ def test_nobody_waits_at_a_fifo_in_its_place(path: str) -> None:
     """Root's load sensor and check look at a lock that is the service account's."""
     os.mkfifo(path)
 
-    assert (
-        poller_lock.is_poller_lock_held(path),
-        poller_lock.poller_lock_holder_version(path),
-    ) == (False, None)
+    assert (poller_lock.is_poller_lock_held(path), poller_lock.poller_lock_holder_version(path)) == (False, None)
 
 
 def test_one_who_asks_is_not_taken_for_the_holder(path: str) -> None:

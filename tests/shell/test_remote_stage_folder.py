@@ -33,9 +33,7 @@ class Near(ssh.OpenSshClient):
         """Do as the far end does."""
         del most_bytes
         argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
-        done = subprocess.run(
-            argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s
-        )
+        done = subprocess.run(argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s)
         return CompletedProgram(argv, done.returncode, done.stdout, done.stderr), False
 
 
@@ -51,19 +49,13 @@ def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
     path = remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/old").touch()
 
-    assert (
-        path
-        == remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
-        == f"{home}/{PLACE}"
-    )
+    assert path == remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S) == f"{home}/{PLACE}"
     assert [(home / PLACE / "work")] == list((home / PLACE).iterdir())
     assert list((home / PLACE / "work").iterdir()) == []
     assert (home / PLACE).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(
-    home: Path,
-) -> None:
+def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(home: Path) -> None:
     remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/input").touch()
     remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
@@ -112,9 +104,7 @@ def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
     (home / PLACE / "work/out").touch()
     (home / PLACE / "work").chmod(0)
 
-    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {
-        "work/out": False
-    }
+    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
 
 
 def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
@@ -142,27 +132,13 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
         (0o775, 0, ""),
         (0o755, 100, ""),
     ],
-    ids=[
-        "missing",
-        "of all",
-        "of a group",
-        "of no name",
-        "sticky",
-        "both",
-        "the owner's",
-        "root's",
-    ],
+    ids=["missing", "of all", "of a group", "of no name", "sticky", "both", "the owner's", "root's"],
 )
 @pytest.mark.parametrize(
-    "do",
-    [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder],
+    "do", [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder]
 )
 def test_where_others_could_take_an_accounts_folder_none_is_made(
-    home: Path,
-    do: Callable[[SshLogin, str, float], object],
-    mode: int | None,
-    group: int,
-    mend: str,
+    home: Path, do: Callable[[SshLogin, str, float], object], mode: int | None, group: int, mend: str
 ) -> None:
     """Nor is the folder for all made by a person: it would be that one's alone."""
     if os.geteuid() != 0:
@@ -203,8 +179,7 @@ def _of_another(own: Path) -> None:
 
 @pytest.mark.parametrize("plant", [_a_link, _a_link_to_nothing, Path.touch, _of_another])
 @pytest.mark.parametrize(
-    "do",
-    [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder],
+    "do", [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder]
 )
 def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
     home: Path, do: Callable[[SshLogin, str, float], object], plant: Callable[[Path], None]
@@ -231,18 +206,13 @@ def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage_dir", "expected"),
-    [("/scratch/gb", "/scratch/gb/al"), ("stage", "stage"), ("", ".gridbridge/stage")],
+    ("stage_dir", "expected"), [("/scratch/gb", "/scratch/gb/al"), ("stage", "stage"), ("", ".gridbridge/stage")]
 )
-def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(
-    stage_dir: str, expected: str
-) -> None:
+def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(stage_dir: str, expected: str) -> None:
     assert remote_stage_folder.remote_stage_parent(stage_dir, "al") == expected
 
 
-@pytest.mark.parametrize(
-    "place", [".", "", "/", "docs", f"{NAME}/..", f"../{NAME}", f"a/../{NAME}", f"{NAME}/"]
-)
+@pytest.mark.parametrize("place", [".", "", "/", "docs", f"{NAME}/..", f"../{NAME}", f"a/../{NAME}", f"{NAME}/"])
 def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
     with pytest.raises(ParseError):
         remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
@@ -251,9 +221,7 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("login", "place"),
-    [(None, PLACE), (LOGIN, ".gridbridge/gb.alpha.8.0.1")],
-    ids=["no login", "another transfer's"],
+    ("login", "place"), [(None, PLACE), (LOGIN, ".gridbridge/gb.alpha.8.0.1")], ids=["no login", "another transfer's"]
 )
 def test_a_record_names_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):

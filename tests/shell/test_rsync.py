@@ -16,9 +16,7 @@ def told(_: str) -> None:
     """Tell nobody."""
 
 
-def test_a_host_that_falls_silent_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit of ours rsync waits for ever, and its round with it."""
     program, noted = tmp_path / "rsync", tmp_path / "argv"
     said = "io timeout after 3600 seconds -- exiting"
@@ -98,9 +96,7 @@ def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
     assert line == heard.progress()
 
 
-@pytest.mark.parametrize(
-    "pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"]
-)
+@pytest.mark.parametrize("pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"])
 def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncLimitAndProgress | None
 ) -> None:
@@ -127,6 +123,4 @@ def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
-    assert rsync.push_files(
-        None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told)
-    )
+    assert rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told))

@@ -35,20 +35,9 @@ def sh(script: str, stdin: bytes = b"", timeout_s: float = 30) -> tuple[int, byt
         ("exec >&- 2>&-; exit 4", b"", (4, b"", b"")),
         ("env", b"", (0, b"PATH=/usr/bin:/bin\nPWD=" + os.getcwdb() + b"\n", b"")),
     ],
-    ids=[
-        "both outputs",
-        "signal",
-        "much",
-        "much trouble",
-        "no input",
-        "deaf",
-        "mute",
-        "environment",
-    ],
+    ids=["both outputs", "signal", "much", "much trouble", "no input", "deaf", "mute", "environment"],
 )
-def test_a_program_is_run_to_its_end(
-    script: str, stdin: bytes, expected: tuple[int, bytes, bytes]
-) -> None:
+def test_a_program_is_run_to_its_end(script: str, stdin: bytes, expected: tuple[int, bytes, bytes]) -> None:
     assert sh(script, stdin) == expected
 
 
@@ -98,9 +87,7 @@ def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> No
         sh("sleep 60 & exit 0", timeout_s=0.5)
 
 
-def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that waits for a disk that hangs: the kernel ends it when that answers."""
     pids: list[int] = []
     monkeypatch.setattr(runner, "REAP_S", 0.2)

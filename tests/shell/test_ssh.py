@@ -53,12 +53,8 @@ def run(
 
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
-@given(
-    arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b)
-)
-def test_arguments_and_input_arrive_to_the_byte(
-    shell: str, arguments: list[str], stdin: bytes
-) -> None:
+@given(arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b))
+def test_arguments_and_input_arrive_to_the_byte(shell: str, arguments: list[str], stdin: bytes) -> None:
     done = run(shell, "/bin/sh", "-c", SHOW, "sh", *arguments, stdin=stdin)
 
     assert done
@@ -69,9 +65,7 @@ def test_arguments_and_input_arrive_to_the_byte(
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
 @given(env=st.dictionaries(VARIABLE, TEXT, max_size=5))
-def test_the_environment_is_what_was_given_and_nothing_else(
-    shell: str, env: dict[str, str]
-) -> None:
+def test_the_environment_is_what_was_given_and_nothing_else(shell: str, env: dict[str, str]) -> None:
     done = run(shell, "/usr/bin/env", "-0", env=env)
 
     assert done
@@ -83,9 +77,7 @@ def test_the_environment_is_what_was_given_and_nothing_else(
 @settings(max_examples=100)
 def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
     for shell in SHELLS:
-        shown = subprocess.run(
-            [shell, "-c", f"printf %s {quote_for_sh(text)}"], capture_output=True
-        )
+        shown = subprocess.run([shell, "-c", f"printf %s {quote_for_sh(text)}"], capture_output=True)
 
         assert shown.stdout == os.fsencode(text)
 
@@ -110,9 +102,7 @@ def test_a_program_that_is_not_there_was_not_started(shell: str, program: str) -
     ],
     ids=["both outputs", "ssh's own status", "mute", "looks like ours"],
 )
-def test_an_end_is_told_as_it_was(
-    shell: str, script: str, expected: tuple[int, bytes, bytes]
-) -> None:
+def test_an_end_is_told_as_it_was(shell: str, script: str, expected: tuple[int, bytes, bytes]) -> None:
     done = run(shell, "/bin/sh", "-c", script, stdin=b"unread")
 
     assert done
@@ -140,9 +130,7 @@ def test_what_a_login_shell_says_is_not_the_programs(shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     """However much of it arrived: sshd closes the input of a session that is lost."""
-    whole = ssh.encode_ssh_request(
-        TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n"
-    )
+    whole = ssh.encode_ssh_request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
     for length in range(len(whole)):
         assert far(shell, whole[:length]).stdout == b"", whole[:length]
 
@@ -160,10 +148,7 @@ def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     ids=["nothing", "half an output", "half a status", "half an error"],
 )
 def test_half_an_answer_is_none(stdout: bytes, stderr: bytes) -> None:
-    assert (
-        ssh.decode_ssh_answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr))
-        is None
-    )
+    assert ssh.decode_ssh_answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr)) is None
 
 
 def test_a_program_is_killed_there_when_its_time_is_over() -> None:
@@ -179,13 +164,7 @@ def test_without_a_login_it_runs_here() -> None:
 
 
 @pytest.fixture(
-    params=[
-        ssh.OpenSshClient,
-        SshSessionsOfProgram,
-        IdleSshSessions,
-        KeptSshConnections,
-        LazySshConnections,
-    ],
+    params=[ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazySshConnections],
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -241,8 +220,7 @@ def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
 
 @pytest.mark.usefixtures("connections")
 @pytest.mark.parametrize(
-    ("name", "line"),
-    [("known_hosts", "far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"), ("config", "broken\n")],
+    ("name", "line"), [("known_hosts", "far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"), ("config", "broken\n")]
 )
 def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str
@@ -272,8 +250,7 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
             "which others may read: chmod 600 /home/a/.ssh/id",
         ),
         (
-            b'Load key "/home/a/k; touch PWNED #": bad permissions\r\n'
-            b"al@far: Permission denied (key).",
+            b'Load key "/home/a/k; touch PWNED #": bad permissions\r\nal@far: Permission denied (key).',
             "which others may read: chmod 600 '/home/a/k; touch PWNED #'",
         ),
     ],
@@ -297,24 +274,13 @@ def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch
     [
         (b"al@far: Permission denied (publickey).\r\n", True),
         (b"a banner\nal@far: Permission denied (publickey,password).\n", True),
-        (
-            b"al@far: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535\n",
-            False,
-        ),
+        (b"al@far: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535\n", False),
         (b"no x@y: Permission denied (publickey).\n", False),
         (b"ssh: connect to host far port 22: Connection refused\n", False),
         (b"Host key verification failed.\n", False),
         (b"", False),
     ],
-    ids=[
-        "refused",
-        "after a banner",
-        "by a jump host",
-        "a sentence",
-        "no sshd",
-        "host key",
-        "none",
-    ],
+    ids=["refused", "after a banner", "by a jump host", "a sentence", "no sshd", "host key", "none"],
 )
 def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected: bool) -> None:
     """What stands before was not the client's, or is not about this host."""
@@ -366,26 +332,18 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
 ) -> None:
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, ssh_session):
-        monkeypatch.setattr(
-            module, "remote_shell_ssh_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
-        )
+        monkeypatch.setattr(module, "remote_shell_ssh_command", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 
-    with pytest.raises(
-        ProgramOutputTooLong, match="it printed more at far than the 1 MiB"
-    ) as raised:
+    with pytest.raises(ProgramOutputTooLong, match="it printed more at far than the 1 MiB") as raised:
         ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
     assert (raised.value.status, raised.value.host) == (None, "far")
 
 
-def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
     monkeypatch.setattr(ssh_session, "remote_shell_ssh_command", lambda _: argv)
     began = time.process_time()
-    done = ssh.run_over_ssh(
-        FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSessionsOfProgram()
-    )
+    done = ssh.run_over_ssh(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSessionsOfProgram())
 
     assert len(done.stdout) == 40_000_000
     assert time.process_time() - began < 5

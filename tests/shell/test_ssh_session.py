@@ -33,9 +33,7 @@ def line() -> Iterator[SshClientProcess]:
     line.end()
 
 
-def ask(
-    line: SshClientProcess, token: str, script: str, stdin: bytes = b""
-) -> CompletedProgram | None:
+def ask(line: SshClientProcess, token: str, script: str, stdin: bytes = b"") -> CompletedProgram | None:
     request = ssh.encode_ssh_request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
     exchange = SshSessionRequest(line, token, request)
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
@@ -65,9 +63,7 @@ def test_a_request_larger_than_a_pipe_arrives_whole(line: SshClientProcess) -> N
 def test_what_the_client_never_read_was_not_sent() -> None:
     """It reads nothing before the far host has let it in."""
     line = SshClientProcess(("/bin/sleep", "60"))
-    exchange = SshSessionRequest(
-        line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
-    )
+    exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
     is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
     unread_bytes = line.unread_bytes()
     line.end()
@@ -78,9 +74,7 @@ def test_what_the_client_never_read_was_not_sent() -> None:
 
 def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
     line = SshClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
-    exchange = SshSessionRequest(
-        line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
-    )
+    exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
     unread_bytes = line.unread_bytes()
     line.end()
@@ -100,9 +94,7 @@ def test_a_client_that_is_not_there_was_not_started() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_threads_ask_over_the_login_that_was_begun_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_ask_over_the_login_that_was_begun_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A login costs both hosts more than a request: another is made for what hangs alone."""
     client, logins = tmp_path / "ssh", tmp_path / "logins"
     client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
@@ -120,9 +112,7 @@ def test_threads_ask_over_the_login_that_was_begun_before(
     assert logins.read_text() == "\n"
 
 
-def test_a_request_that_hangs_keeps_no_other_from_its_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_hangs_keeps_no_other_from_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = tmp_path / "ssh"
     client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
@@ -136,9 +126,7 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
         assert not hanging.done()
 
 
-def test_a_silent_host_is_asked_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_host_is_asked_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each further question would wait for its whole limit."""
     client, logins = tmp_path / "ssh", tmp_path / "logins"
     client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")

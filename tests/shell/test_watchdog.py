@@ -36,9 +36,7 @@ def heard(end: socket.socket) -> set[str]:
     return set(end.recv(4096).decode().split("\n"))
 
 
-def test_systemd_hears_that_it_begins_is_ready_and_lives(
-    path: str, listener: tuple[str, socket.socket]
-) -> None:
+def test_systemd_hears_that_it_begins_is_ready_and_lives(path: str, listener: tuple[str, socket.socket]) -> None:
     name, end = listener
     life_sign = ServiceHeartbeat(path, {"NOTIFY_SOCKET": name})
     life_sign.begin()
@@ -57,9 +55,7 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
 def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
     """It is ready by then when it begins anew, so more time to start is none."""
     name = f"{tmp_path}/notify"
-    life_sign = ServiceHeartbeat(
-        f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"}
-    )
+    life_sign = ServiceHeartbeat(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(name)
         end.settimeout(5)

@@ -66,9 +66,7 @@ def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -
     assert (state, f"chmod go-w {path}" in found) == (FindingSeverity.BROKEN, True)
 
 
-def test_a_rule_that_hangs_ends_with_the_limit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_that_hangs_ends_with_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0)
     put(folder, "import time\ntime.sleep(60)\n")
 

@@ -38,11 +38,7 @@ def test_whose_a_name_is_and_of_what_kind() -> None:
         "",
     )
 
-    assert misowned_account_folders(lines) == {
-        "carol": "bob",
-        "dora": "carol",
-        f"carol.{WORD}": "bob",
-    }
+    assert misowned_account_folders(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")

@@ -82,16 +82,12 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     ],
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )
-def test_where_none_can_be_made_that_is_said(
-    policy: Policy, wanted: BestEffortSetupRequest, why: str
-) -> None:
+def test_where_none_can_be_made_that_is_said(policy: Policy, wanted: BestEffortSetupRequest, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         besteffort_setup.plan_besteffort_queues(policy, wanted)
 
 
-def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
-    policy: Policy, tmp_path: Path
-) -> None:
+def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Policy, tmp_path: Path) -> None:
     """And check tells of it, with how it is taken away."""
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
@@ -101,20 +97,14 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     assert (told.item, told.state) == ("alpha: queue gb-be1", FindingSeverity.WARNING)
 
 
-def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
-    policy: Policy, tmp_path: Path
-) -> None:
+def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(policy: Policy, tmp_path: Path) -> None:
     """Clusters that this host can't set up are not judged."""
     (none,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
     assert (none.item, none.state) == ("alpha: best-effort queues", FindingSeverity.OK)
 
     with (tmp_path / "complexes").open("a") as table:
         table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
-    found = {
-        each.item: each.state for each in besteffort_setup.check_besteffort_queues(policy, "alpha")
-    }
+    found = {each.item: each.state for each in besteffort_setup.check_besteffort_queues(policy, "alpha")}
     assert found["queue gb-be1"] is FindingSeverity.BROKEN
     assert found["complex gb_besteffort"] is FindingSeverity.OK
-    assert [
-        list(besteffort_setup.check_besteffort_queues(policy, name)) for name in ("gamma", "delta")
-    ] == [[], []]
+    assert [list(besteffort_setup.check_besteffort_queues(policy, name)) for name in ("gamma", "delta")] == [[], []]

@@ -9,11 +9,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    TransferSetupSituation,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
@@ -26,9 +22,7 @@ from tests.site.test_queue_order_setup import policy as brokerage_policy
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
-    item = _item(
-        CheckFinding(item="key", state=FindingSeverity.WARNING, found=words, hint=words), None
-    )
+    item = _item(CheckFinding(item="key", state=FindingSeverity.WARNING, found=words, hint=words), None)
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found
@@ -65,11 +59,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     report = service.check_site(Clock(), str(path))
 
     told, account = report.items
-    assert (report.worst, told.state, told.commands) == (
-        FindingSeverity.BROKEN,
-        FindingSeverity.BROKEN,
-        (),
-    )
+    assert (report.worst, told.state, told.commands) == (FindingSeverity.BROKEN, FindingSeverity.BROKEN, ())
     assert why in told.found
     assert account.name == "account gridbridge"
 
@@ -115,9 +105,7 @@ def test_where_there_is_no_configuration_check_says_where_to_run_it(
     assert item.hint == ""
 
 
-def test_the_local_cluster_is_looked_at_once_for_all_queues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_local_cluster_is_looked_at_once_for_all_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     queues = (f'[queue.q{n}]\ncluster = "b"\nslots = 2\npending_limit = 4\n' for n in range(9))
     path.write_text(
@@ -132,9 +120,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
 
     monkeypatch.setattr(service, "read_home_setup", see_home)
 
-    found = [
-        *service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())
-    ]
+    found = [*service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())]
 
     assert asked == [local_host_facts.this_host_name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
@@ -182,9 +168,7 @@ def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
         assert {one for one in questions if questions.count(one) > 1} == set()
 
 
-@pytest.mark.parametrize(
-    "item", ["version", "order of transfer queues", "storage pile: names", "room in {folder}"]
-)
+@pytest.mark.parametrize("item", ["version", "order of transfer queues", "storage pile: names", "room in {folder}"])
 def test_the_check_judges_each_part_of_a_site(tmp_path: Path, item: str) -> None:
     """Old programs, an order that was not set up, taken names and a full TMPDIR."""
     queues = f"qname q' 'hostlist master' 'tmpdir {tmp_path}' 'seq_no 1' '' 'qname r' 'seq_no 2"

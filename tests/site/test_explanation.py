@@ -91,9 +91,7 @@ def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
     tmp_path: Path, before: str, after: str, refused: str
 ) -> None:
     assert JOB.count(before) == 1
-    foreseen = explain_submission(
-        ("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after))
-    )
+    foreseen = explain_submission(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
 
     assert (foreseen.refused, foreseen.command) == (refused, "")
 
@@ -132,10 +130,7 @@ PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
 @pytest.mark.parametrize(
     ("qconf", "refused"),
     [
-        (
-            "pe_list mpi\n",
-            "transfer-delta has no parallel environment smp in its pe_list: only mpi",
-        ),
+        ("pe_list mpi\n", "transfer-delta has no parallel environment smp in its pe_list: only mpi"),
         ("pe_list NONE\n", "transfer-delta has no parallel environment smp in its pe_list: none"),
         ("pe_list smp\nslots 1\n", "transfer-delta has 1 slots, and the job asks for 2"),
         ("user_lists x\nentries bob,@none\n", "the user_lists of transfer-delta don't have {me}"),
@@ -144,9 +139,7 @@ PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
     ],
     ids=["another", "none", "too many slots", "not listed", "all is well", "by host"],
 )
-def test_what_waits_for_ever_in_the_queue_here_is_refused(
-    tmp_path: Path, qconf: str, refused: str
-) -> None:
+def test_what_waits_for_ever_in_the_queue_here_is_refused(tmp_path: Path, qconf: str, refused: str) -> None:
     me = pwd.getpwuid(os.getuid()).pw_name
     config = here(tmp_path, qsub=PARALLEL, qconf=qconf, people="")
     foreseen = explain_submission(("job.sh",), "delta", config)
@@ -156,14 +149,10 @@ def test_what_waits_for_ever_in_the_queue_here_is_refused(
 
 
 @pytest.mark.parametrize("before", [(), ("--",)], ids=["as qsub takes it", "after --"])
-def test_options_of_qsub_are_given_to_qsub_as_they_are(
-    tmp_path: Path, before: tuple[str, ...]
-) -> None:
+def test_options_of_qsub_are_given_to_qsub_as_they_are(tmp_path: Path, before: tuple[str, ...]) -> None:
     """They need no mark before them: none of them is an option of this command."""
     config = here(tmp_path)
-    (tmp_path / "qsub").write_text(
-        f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n'
-    )
+    (tmp_path / "qsub").write_text(f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n')
     words = ("-h", "-hold_jid", "5", "-hard", "-l", "h_rt=1:0:0", "-pe", "smp", "4", "job.sh", "-v")
 
     argv = ("explain", "--to", "delta", "--config", config, *before, *words)

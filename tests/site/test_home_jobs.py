@@ -47,9 +47,7 @@ def without_messages() -> str:
     return JOB.partition("<messages>")[0] + "</detailed_job_info>"
 
 
-def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(
-    tmp_path: Path,
-) -> None:
+def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(tmp_path: Path) -> None:
     """Where the scheduler notes nothing it is asked (sched_conf(5), schedd_job_info)."""
     found = look(site(tmp_path, job=without_messages()), tmp_path)
 
@@ -57,9 +55,7 @@ def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(
     assert (found.job, found.owner) == (str(NUMBER), "alice")
     assert found.sentences[0] == "it waits for 10 min (qw)"
     assert "it can't start: (-l arch=none) cannot run at host n1" in found.sentences
-    assert [(one.queue, one.cluster, one.would_take) for one in found.queues] == [
-        ("transfer-delta", "delta", True)
-    ]
+    assert [(one.queue, one.cluster, one.would_take) for one in found.queues] == [("transfer-delta", "delta", True)]
 
 
 def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
@@ -123,9 +119,7 @@ def test_a_job_that_qstat_does_not_know_is_none(tmp_path: Path, status: int) -> 
 def test_a_task_is_told_alone(tmp_path: Path) -> None:
     """A task that has begun, and one of those that wait together; another is unknown."""
     config = site(tmp_path, job=of_array())
-    waiting = LIST.format(number=NUMBER, state="qw").replace(
-        "</slots>", "</slots><tasks>4-9</tasks>"
-    )
+    waiting = LIST.format(number=NUMBER, state="qw").replace("</slots>", "</slots><tasks>4-9</tasks>")
     begins = waiting.index("<job_list")
     running = waiting[begins : waiting.index("</job_list>")] + "</job_list>"
     running = running.replace("pending", "running").replace("qw", "r").replace("4-9", "3")

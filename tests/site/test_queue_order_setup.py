@@ -57,21 +57,16 @@ def policy(order: str) -> Policy:
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
     """Publish that a cluster said so many seconds ago how many of its four slots are free."""
     at = datetime.now(UTC) - timedelta(seconds=seconds)
-    told = PublishedClusterAnswer(
-        cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
-    )
+    told = PublishedClusterAnswer(cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4)
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
     safe_files.replace_file_atomically(
-        f"{folder}/{published_json.CLUSTERS}/{cluster}.json",
-        published_json.encode_published_value(told),
+        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", published_json.encode_published_value(told)
     )
 
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
     """Return the numbers that are to be changed."""
-    steps = queue_order_setup.plan_queue_sequence_numbers(
-        policy(order), str(folder), f"{folder}/former.json"
-    )
+    steps = queue_order_setup.plan_queue_sequence_numbers(policy(order), str(folder), f"{folder}/former.json")
     return {one.edit.name: one.edit.value for one in steps}
 
 

@@ -68,20 +68,13 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
     assert cells == {"alpha", ""}
-    assert warned == [
-        "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
-    ]
+    assert warned == ["beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"]
     assert (
-        queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[
-            0
-        ].line
-        == steps[0].line
+        queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line == steps[0].line
     )
 
 
-def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
-    policy: Policy, tmp_path: Path
-) -> None:
+def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(policy: Policy, tmp_path: Path) -> None:
     """Grid Engine deletes no queue with jobs in it (qconf(1))."""
     queue = "".join(
         f"<{name}>{value}</{name}>"
@@ -93,9 +86,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
             ("slots_total", 9),
         )
     )
-    (tmp_path / "qstat").write_text(
-        QSTAT.replace("</queue_info>", f"<Queue-List>{queue}</Queue-List></queue_info>")
-    )
+    (tmp_path / "qstat").write_text(QSTAT.replace("</queue_info>", f"<Queue-List>{queue}</Queue-List></queue_info>"))
     warned: list[str] = []
 
     queue_setup.plan_transfer_queue_removal(
@@ -135,9 +126,7 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     monkeypatch.setattr(transfer_queue_request, "count_remote_batch_slots", lambda *_: 100)
     without = replace(policy, queues={})
 
-    wanted = transfer_queue_request.complete_queue_request(
-        without, TransferQueueRequest(cluster="beta", **options)
-    )
+    wanted = transfer_queue_request.complete_queue_request(without, TransferQueueRequest(cluster="beta", **options))
 
     assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 

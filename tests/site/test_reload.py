@@ -98,16 +98,12 @@ def test_a_wrong_file_is_told_everywhere_and_the_old_one_stays_in_force(site: Re
     assert site.checked() == []
 
 
-def test_what_only_a_new_service_can_take_is_told_and_the_rest_is_not_taken_either(
-    site: Reloaded,
-) -> None:
+def test_what_only_a_new_service_can_take_is_told_and_the_rest_is_not_taken_either(site: Reloaded) -> None:
     site.edit('s/^slots = 4/slots = 3/; s|^cluster = .alpha.|&\\nservice_account = "me"|')
     site.until(lambda: site.shown()["refused"], "the file to be refused")
 
     (told,) = [line for line in site.checked() if line.startswith(ITEM)]
-    assert told.startswith(
-        f"{ITEM}: {OLDER}; it refuses the new one: {TOML}: [site] service_account"
-    )
+    assert told.startswith(f"{ITEM}: {OLDER}; it refuses the new one: {TOML}: [site] service_account")
     assert '"slots": 4' in site.sh(f"cat {PUBLISHED}/service.json")
 
 

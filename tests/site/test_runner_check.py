@@ -26,9 +26,7 @@ def _look(tmp_path: Path) -> Look:
 
     def look() -> list[tuple[FindingSeverity, str]]:
         clock = Clock(NOON.timestamp)
-        found = capability_checks.check_runner_activity(
-            clock, str(tmp_path), str(tmp_path / "brought")
-        )
+        found = capability_checks.check_runner_activity(clock, str(tmp_path), str(tmp_path / "brought"))
         return [(one.state, one.found) for one in found]
 
     return look
@@ -48,9 +46,7 @@ def show(published: Path, state: CampaignState) -> None:
         ended=0,
         failed=0,
     )
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(one,)), str(published)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +70,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
 
 
 @pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
-def test_what_waits_for_no_cycle_is_not_told(
-    tmp_path: Path, look: Look, state: CampaignState
-) -> None:
+def test_what_waits_for_no_cycle_is_not_told(tmp_path: Path, look: Look, state: CampaignState) -> None:
     show(tmp_path, state)
 
     assert look() == []
@@ -89,8 +83,5 @@ def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> N
     )
 
     assert look() == [
-        (
-            FindingSeverity.WARNING,
-            "0 unfinished and 1 file not accepted yet, last cycle of gridbridge-runner: never",
-        )
+        (FindingSeverity.WARNING, "0 unfinished and 1 file not accepted yet, last cycle of gridbridge-runner: never")
     ]

@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.site.setup_findings_and_edits import (
-    SetupEdit,
-    SetupEditVerb,
-    SharedSettingUndo,
-)
+from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.site.setup_edits import (
     delete_former_settings,
     read_former_settings,
@@ -19,12 +15,8 @@ from gridbridge.site.setup_edits import (
 
 
 def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:
-    done = SetupEdit(
-        verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno"
-    )
-    back = SetupEdit(
-        verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
-    )
+    done = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno")
+    back = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
     return SharedSettingUndo(done=done, undo=back)
 
 
@@ -36,9 +28,7 @@ def notes(tmp_path: Path) -> str:
 @pytest.mark.root
 def test_the_first_former_value_is_the_one_that_counts(notes: str) -> None:
     record_former_settings((an_undo("load"),), notes)
-    record_former_settings(
-        (an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes
-    )
+    record_former_settings((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
 
     assert [each.undo.value for each in read_former_settings(notes)] == ["load", "0:7:30"]
 
@@ -59,6 +49,4 @@ def test_broken_notes_are_told(notes: str) -> None:
 
 def test_an_edit_that_fails_tells_the_last_words() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        run_setup_edit(
-            SetupEdit(verb=SetupEditVerb.SHELL, value="echo no such thing >&2; exit 3"), None
-        )
+        run_setup_edit(SetupEdit(verb=SetupEditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)

@@ -10,17 +10,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueInstanceStateFact,
-)
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.cluster_query_tables import (
-    LastClusterQueryResult,
-    LastClusterQueryRows,
-)
+from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
 from gridbridge.state.snapshot_codec import decode_snapshot, encode_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -33,12 +25,7 @@ WAITING = JobListRow(
     state=JobState([JobStateFact.WAITING, JobStateFact.HELD], "h qw"),
 )
 RUNNING = replace(
-    WAITING,
-    tasks=(range(1, 2),),
-    state=JobState([JobStateFact.RUNNING], "r"),
-    queue="all.q@n1",
-    since=NOON,
-    slots=4,
+    WAITING, tasks=(range(1, 2),), state=JobState([JobStateFact.RUNNING], "r"), queue="all.q@n1", since=NOON, slots=4
 )
 QUEUE = QueueInstanceStatus(
     name="all.q@n1",
@@ -89,9 +76,7 @@ def test_the_last_answer_is_kept(answers: LastClusterQueryRows) -> None:
     assert answers.find("delta") is None
 
 
-def test_a_list_that_stays_the_same_is_not_written_again(
-    answers: LastClusterQueryRows, tmp_path: Path
-) -> None:
+def test_a_list_that_stays_the_same_is_not_written_again(answers: LastClusterQueryRows, tmp_path: Path) -> None:
     answers.put("beta", answer())
     with sqlite3.connect(tmp_path / "state.db") as file:
         file.execute("UPDATE answer_contents SET content = ?", (b"untouched",))

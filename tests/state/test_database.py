@@ -38,19 +38,11 @@ HOUR = timedelta(hours=1)
 # Also what os.fsdecode returns for names that are not UTF-8, and NUL.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 NUMBER = st.integers(0, 2**63 - 1)
-TIME = st.datetimes(
-    datetime(1970, 1, 1), timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)])
-)
+TIME = st.datetimes(datetime(1970, 1, 1), timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)]))
 ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(
-    lambda values: TransferMessage(**values)
-)
-STATE = st.just(UNSEEN) | st.builds(
-    JobState, st.sets(st.sampled_from(WORDS), min_size=1), st.text(max_size=9)
-)
-NAME = st.builds(
-    "gb.{}.{}.{}.{}".format, st.sampled_from(["alpha", "b-1"]), *[st.integers(0, 999)] * 3
-)
+MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(lambda values: TransferMessage(**values))
+STATE = st.just(UNSEEN) | st.builds(JobState, st.sets(st.sampled_from(WORDS), min_size=1), st.text(max_size=9))
+NAME = st.builds("gb.{}.{}.{}.{}".format, st.sampled_from(["alpha", "b-1"]), *[st.integers(0, 999)] * 3)
 BY_TYPE = {
     str: TEXT,
     int: NUMBER,
@@ -60,17 +52,11 @@ BY_TYPE = {
     TransferMessage | None: st.none() | MESSAGE,
     JobState: STATE,
 }
-TRANSFER = st.builds(
-    Transfer, **{one.name: BY_TYPE[one.type] for one in fields(Transfer)} | {"name": NAME}
-)
+TRANSFER = st.builds(Transfer, **{one.name: BY_TYPE[one.type] for one in fields(Transfer)} | {"name": NAME})
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.root)]
-)
-def shared(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TransferRows]:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.root)])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransferRows]:
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/state.db"
     else:
@@ -117,9 +103,7 @@ def test_a_verdict_may_be_longer_than_a_message(transfers: TransferRows, a_trans
     assert transfers.open() == (long,)
 
 
-def test_a_number_that_no_column_holds_is_refused(
-    transfers: TransferRows, a_transfer: Build
-) -> None:
+def test_a_number_that_no_column_holds_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(StateError, match=r"too large|out of range"):
         transfers.put(a_transfer(remote_id=2**63))
 
@@ -131,9 +115,7 @@ def test_a_name_that_is_none_is_refused(transfers: TransferRows, a_transfer: Bui
         transfers.put(a_transfer(name="job"))
 
 
-def test_the_same_name_of_two_people_is_two_transfers(
-    transfers: TransferRows, a_transfer: Build
-) -> None:
+def test_the_same_name_of_two_people_is_two_transfers(transfers: TransferRows, a_transfer: Build) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
     transfers.put(hers)
     transfers.put(his)
@@ -156,15 +138,10 @@ def test_a_tasks_attempts_come_in_order(transfers: TransferRows, a_transfer: Bui
         transfers.put(a_transfer(name=f"gb.alpha.{name}"))
     transfers.put(a_transfer(name="gb.beta.7.0.1"))
 
-    assert [one.name for one in transfers.of_task("alpha", 7, 0)] == [
-        "gb.alpha.7.0.2",
-        "gb.alpha.7.0.10",
-    ]
+    assert [one.name for one in transfers.of_task("alpha", 7, 0)] == ["gb.alpha.7.0.2", "gb.alpha.7.0.10"]
 
 
-def test_open_and_closed_transfers_are_told_apart(
-    transfers: TransferRows, a_transfer: Build
-) -> None:
+def test_open_and_closed_transfers_are_told_apart(transfers: TransferRows, a_transfer: Build) -> None:
     living = a_transfer(name="gb.alpha.1.0.1")
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
@@ -208,9 +185,7 @@ def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transf
 
 
 @pytest.mark.root
-def test_a_database_that_went_away_is_told_and_found_again(
-    postgresql: Server, a_transfer: Build
-) -> None:
+def test_a_database_that_went_away_is_told_and_found_again(postgresql: Server, a_transfer: Build) -> None:
     url = postgresql.new()
     database = StateFile.open(url)
     transfers = TransferRows(database)
@@ -223,9 +198,7 @@ def test_a_database_that_went_away_is_told_and_found_again(
     database.close()
 
 
-def test_a_transaction_is_kept_whole(
-    database: StateFile, transfers: TransferRows, a_transfer: Build
-) -> None:
+def test_a_transaction_is_kept_whole(database: StateFile, transfers: TransferRows, a_transfer: Build) -> None:
     with database.transaction():
         transfers.put(a_transfer())
         transfers.add_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
@@ -279,23 +252,13 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_trans
     assert [len(transfers.events(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
 
 
-def test_forgetting_removes_old_records_and_stray_events(
-    state_file: StateFile, tmp_path: Path
-) -> None:
+def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, tmp_path: Path) -> None:
     transfers, decisions = TransferRows(state_file), JournalledDecisionRows(state_file)
     snapshots = ClusterQueryLogRows(state_file)
     for at in (NOON - HOUR, NOON):
-        transfers.add_event(
-            TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer")
-        )
+        transfers.add_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
         decisions.record(at=at, program="poller", sentence="1 open", inputs={"open": 1})
-        snapshots.record(
-            cluster="beta",
-            taken_at=at,
-            ok=False,
-            took=HOUR,
-            summary={"error": "no answer", "at": at},
-        )
+        snapshots.record(cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at})
 
     transfers.forget(NOON)
     snapshots.forget(NOON)
@@ -326,9 +289,7 @@ class Slow:
         return "they could"
 
 
-def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(
-    tmp_path: Path,
-) -> None:
+def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(tmp_path: Path) -> None:
     state_file = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     decisions = JournalledDecisionRows(state_file)
 
@@ -369,9 +330,7 @@ def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: RemoteUsageRo
     assert len(accounting.records_of("alpha", 7, 0)) == PER_TRANSFER
 
 
-def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
-    accounting: RemoteUsageRows,
-) -> None:
+def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(accounting: RemoteUsageRows) -> None:
     for mark in range(PER_TRANSFER):
         accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
     accounting.put_record(a_record(mark="own"), NOON)

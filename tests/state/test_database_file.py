@@ -183,9 +183,7 @@ print("sqlalchemy.dialects.postgresql" in sys.modules)
     assert ran.stdout == "False\n"
 
 
-def test_a_file_that_may_not_change_is_read_and_never_written(
-    tmp_path: Path, a_transfer: Build
-) -> None:
+def test_a_file_that_may_not_change_is_read_and_never_written(tmp_path: Path, a_transfer: Build) -> None:
     """Nor is it made; a name may hold what a URI gives a meaning."""
     path = tmp_path / "odd?name #1.db"
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
@@ -304,11 +302,7 @@ for number in range(last + 1, 1000000):
         first = child.stdout.readline()
         time.sleep(random.random() / 10)  # the moment of the kill is what varies
         child.send_signal(signal.SIGKILL)
-        told = [
-            int(line)
-            for line in (first + child.stdout.read()).splitlines(True)
-            if line[-1:] == b"\n"
-        ]
+        told = [int(line) for line in (first + child.stdout.read()).splitlines(True) if line[-1:] == b"\n"]
         child.wait()
         kept = {one.remote_id for one in transfers_in(path).open()}
 

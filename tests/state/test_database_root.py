@@ -15,19 +15,14 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="mounts, and becomes other users"),
-]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="mounts, and becomes other users")]
 
 
 def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def test_a_folder_that_is_not_writable_is_refused(
-    as_user: Callable[..., object], spool_folder: Path
-) -> None:
+def test_a_folder_that_is_not_writable_is_refused(as_user: Callable[..., object], spool_folder: Path) -> None:
     folder = spool_folder.parent / "lib"
     folder.mkdir(mode=0o755)
 
@@ -36,9 +31,7 @@ def test_a_folder_that_is_not_writable_is_refused(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=["unreadable", "readable"])
-def test_somebody_elses_file_is_refused(
-    as_user: Callable[..., object], spool_folder: Path, mode: int
-) -> None:
+def test_somebody_elses_file_is_refused(as_user: Callable[..., object], spool_folder: Path, mode: int) -> None:
     folder = spool_folder.parent / "lib"
     folder.mkdir()
     folder.chmod(0o777)

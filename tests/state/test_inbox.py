@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer_message import (
-    MAX_BYTES,
-    TransferMessage,
-    TransferMessageKind,
-    encode_transfer_message,
-)
+from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, TransferMessageKind, encode_transfer_message
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
@@ -28,9 +23,7 @@ DAY_S = 24 * HOUR_S
 
 
 def message(at: str = "1767225600.000", **values: str) -> TransferMessage:
-    return TransferMessage(
-        **({"kind": TransferMessageKind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values)
-    )
+    return TransferMessage(**({"kind": TransferMessageKind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values))
 
 
 @pytest.fixture
@@ -114,18 +107,14 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
         safe_files.replace_file_atomically(
-            f"{folder}/{safe_files.random_file_name('m.')}",
-            encode_transfer_message(message()),
-            durable=False,
+            f"{folder}/{safe_files.random_file_name('m.')}", encode_transfer_message(message()), durable=False
         )
     inbox = SpoolInbox(str(folder), 1000, Clock())
 
     assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
 
 
-def test_the_newest_beyond_the_limit_are_removed(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_newest_beyond_the_limit_are_removed(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for second in range(5):
         path = spool.send_spool_message(message(at=str(second)), str(folder))
         os.utime(path, (second + 1, second + 1))
@@ -133,9 +122,7 @@ def test_the_newest_beyond_the_limit_are_removed(
 
     assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
     assert len(os.listdir(folder)) == 3 + len(["wake"])
-    assert caplog.messages == [
-        f"event=too_many_messages uid={os.getuid()} files=5 limit=3 removed=2"
-    ]
+    assert caplog.messages == [f"event=too_many_messages uid={os.getuid()} files=5 limit=3 removed=2"]
 
 
 def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None:
@@ -177,9 +164,7 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
-    path = write_in_place(
-        folder, encode_transfer_message(message(kind=TransferMessageKind.ENDED))[:-1] + end
-    )
+    path = write_in_place(folder, encode_transfer_message(message(kind=TransferMessageKind.ENDED))[:-1] + end)
     inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
@@ -241,19 +226,11 @@ BROKEN = {
     "empty": lambda path: make_file(path, b""),
     "no message": lambda path: make_file(path, b"\xff\0\n"),
     "cut": lambda path: make_file(path, encode_transfer_message(message())[:-1]),
-    "too long": lambda path: make_file(
-        path, encode_transfer_message(message(reason="x" * MAX_BYTES))
-    ),
-    "bad transfer": lambda path: make_file(
-        path, encode_transfer_message(message(transfer="gb.alpha.7"))
-    ),
-    "superfluous zeros": lambda path: make_file(
-        path, encode_transfer_message(message(transfer="gb.alpha.07.0.1"))
-    ),
+    "too long": lambda path: make_file(path, encode_transfer_message(message(reason="x" * MAX_BYTES))),
+    "bad transfer": lambda path: make_file(path, encode_transfer_message(message(transfer="gb.alpha.7"))),
+    "superfluous zeros": lambda path: make_file(path, encode_transfer_message(message(transfer="gb.alpha.07.0.1"))),
     "not a number": lambda path: make_file(path, encode_transfer_message(message(at="nan"))),
-    "after the calendar": lambda path: make_file(
-        path, encode_transfer_message(message(at="1e300"))
-    ),
+    "after the calendar": lambda path: make_file(path, encode_transfer_message(message(at="1e300"))),
     "symbolic link": lambda path: path.symlink_to("/etc/passwd"),
     "dangling link": lambda path: path.symlink_to("nowhere"),
     "hard links": make_hard_links,
@@ -282,9 +259,7 @@ def test_what_is_no_message_is_removed_and_reported_once(
     assert os.path.exists("/etc/passwd")
 
 
-def test_a_full_folder_stays_and_is_reported_once(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_folder_stays_and_is_reported_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "m.full" / "in").mkdir(parents=True)
     inbox = SpoolInbox(str(folder), 10, Clock())
     for number in range(3):
@@ -367,8 +342,7 @@ def test_a_spool_that_is_missing_is_an_error() -> None:
 def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
     known, unknown = (spool.create_wake_fifo(str(folder)) for _ in range(2))
     now, tomorrow = (
-        SpoolInbox(str(folder), 10, Clock(lambda late=late: time.time() + late))
-        for late in (0, DAY_S + 1)
+        SpoolInbox(str(folder), 10, Clock(lambda late=late: time.time() + late)) for late in (0, DAY_S + 1)
     )
 
     assert now.sweep(frozenset()) == 0
@@ -377,9 +351,7 @@ def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
     assert unknown != known
 
 
-def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(7):
         spool.create_wake_fifo(str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
@@ -409,9 +381,7 @@ def test_any_content_is_survived(content: bytes) -> None:
         assert SpoolInbox(folder, 10, Clock()).read() == ()
 
 
-def test_a_mark_is_as_old_as_the_spool_and_made_anew_where_messages_were_removed(
-    folder: Path,
-) -> None:
+def test_a_mark_is_as_old_as_the_spool_and_made_anew_where_messages_were_removed(folder: Path) -> None:
     """By it starters see that their records may be gone; it is no message itself."""
     inbox = SpoolInbox(str(folder), 10, Clock())
     mark, seen = folder / spool.MARK, []

@@ -9,20 +9,14 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer_message import (
-    TransferMessage,
-    TransferMessageKind,
-    encode_transfer_message,
-)
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, encode_transfer_message
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.spool_inbox import NAMES_A_SCAN, SpoolInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
-MESSAGE = TransferMessage(
-    kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
-)
+MESSAGE = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
 FORGED = MESSAGE.but(reason="forged")
 FLOOD = 100_000
 SCANS = FLOOD // NAMES_A_SCAN + 1  # until all names have been looked at
@@ -78,15 +72,11 @@ def test_another_users_message_is_out_of_reach(
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
         as_user(MALLORY, lambda: attack(path))
     with acting_as(SERVICE):
-        letters = [
-            one for one in SpoolInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE
-        ]
+        letters = [one for one in SpoolInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
-def test_a_message_is_its_writers_whatever_it_claims(
-    spool_folder: Path, as_user: AsUser, acting_as: Acting
-) -> None:
+def test_a_message_is_its_writers_whatever_it_claims(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     as_user(MALLORY, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
@@ -144,14 +134,10 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
     assert not (spool_folder / "m.link").is_symlink()
 
 
-def test_what_the_service_cannot_open_is_removed(
-    spool_folder: Path, as_user: AsUser, acting_as: Acting
-) -> None:
+def test_what_the_service_cannot_open_is_removed(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     as_user(
         MALLORY,
-        lambda: safe_files.replace_file_atomically(
-            f"{spool_folder}/m.0", encode_transfer_message(MESSAGE), mode=0
-        ),
+        lambda: safe_files.replace_file_atomically(f"{spool_folder}/m.0", encode_transfer_message(MESSAGE), mode=0),
     )
 
     with acting_as(SERVICE):
@@ -159,31 +145,20 @@ def test_what_the_service_cannot_open_is_removed(
     assert os.listdir(spool_folder) == ["wake"]
 
 
-def test_others_are_served_between_the_messages_of_one(
-    spool_folder: Path, as_user: AsUser, acting_as: Acting
-) -> None:
+def test_others_are_served_between_the_messages_of_one(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     for at in ("1", "2", "3"):
-        as_user(
-            MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder))
-        )
+        as_user(MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
     for at in ("8", "9"):
-        as_user(
-            ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder))
-        )
+        as_user(ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
 
     with acting_as(SERVICE):
         letters = SpoolInbox(str(spool_folder), 10, Clock()).read()
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
-def test_a_flood_does_not_delay_others(
-    spool_folder: Path, as_user: AsUser, acting_as: Acting
-) -> None:
+def test_a_flood_does_not_delay_others(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     as_user(MALLORY, lambda: flood(spool_folder, FLOOD))
-    sent = {
-        as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
-        for _ in range(10)
-    }
+    sent = {as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder))) for _ in range(10)}
     inbox = SpoolInbox(str(spool_folder), 1000, Clock())
 
     with acting_as(SERVICE):

@@ -25,18 +25,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def send(folder: Path, count: int, uid: int = -1) -> list[str]:
-    message = TransferMessage(
-        kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
-    )
+    message = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
     paths = [spool.send_spool_message(message, str(folder)) for _ in range(count)]
     for path in paths:
         os.chown(path, uid, -1)
     return paths
 
 
-def test_of_very_many_names_some_are_looked_at_in_each_scan(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_names_some_are_looked_at_in_each_scan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = send(folder, 22)
     looks: list[str] = []
     look = spool_reader.read_spool_file_facts
@@ -92,9 +88,7 @@ def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(fold
     assert read.count(late) == 1
 
 
-def test_full_folders_are_tried_once_in_all_passes(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_full_folders_are_tried_once_in_all_passes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(12):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     inbox = SpoolInbox(str(folder), 100, Clock())

@@ -72,9 +72,7 @@ class Restored:
 
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
-        found = plan_ledger_recovery(
-            1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
-        )
+        found = plan_ledger_recovery(1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY)
         for one in found[:portions]:
             self.tries.adopt(one)
         return len(found)
@@ -82,9 +80,7 @@ class Restored:
     def waiting(self) -> list[tuple[int, int]]:
         """Return each task that waits, with its next attempt."""
         return sorted(
-            (task, one.attempt)
-            for one in self.campaigns.waiting_of(1)
-            for task in range(one.first, one.last + 1)
+            (task, one.attempt) for one in self.campaigns.waiting_of(1) for task in range(one.first, one.last + 1)
         )
 
     def sent(self) -> set[tuple[object, ...]]:
@@ -139,10 +135,7 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored
     first, second, *_ = restored.campaigns.pending(restored.array(1))
     ended = [
         replace(one, outcome=outcome)
-        for one, outcome in (
-            (first, TaskAttemptOutcome.PROGRAM_ERROR),
-            (second, TaskAttemptOutcome.SUCCESS),
-        )
+        for one, outcome in ((first, TaskAttemptOutcome.PROGRAM_ERROR), (second, TaskAttemptOutcome.SUCCESS))
     ]
     restored.campaigns.ended(ended)
     restored.campaigns.count(1, 2, 1)
@@ -154,9 +147,7 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored
     assert (found.ended, found.failed) == (1, 0)
 
 
-def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
-    restored: Restored,
-) -> None:
+def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(restored: Restored) -> None:
     """Its owner wants it no more: it is to be deleted there."""
     undone = plan_ledger_recovery(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
@@ -171,7 +162,5 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
     marks = TaskDeletionMarkRows(restored.database).all()
-    assert {place: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)} == marks[
-        1, known.number
-    ]
+    assert {place: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)} == marks[1, known.number]
     assert (6, 1, known.number, place, TaskAttemptOutcome.PENDING) in restored.sent()

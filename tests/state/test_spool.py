@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import (
-    TransferMessage,
-    TransferMessageKind,
-    decode_transfer_message,
-)
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, decode_transfer_message
 from gridbridge.state import spool
 
 MESSAGE = TransferMessage(kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")
@@ -77,9 +73,7 @@ SQUATS = {
 
 
 @pytest.mark.parametrize("squat", SQUATS.values(), ids=SQUATS.keys())
-def test_whatever_else_lies_there_is_nobody_asleep(
-    folder: str, squat: Callable[[str], object]
-) -> None:
+def test_whatever_else_lies_there_is_nobody_asleep(folder: str, squat: Callable[[str], object]) -> None:
     squat(f"{folder}/wake/f0")
 
     assert not spool.is_starter_asleep("f0", os.getuid(), folder)

@@ -25,11 +25,7 @@ from gridbridge.batch.embedded.embedded_output import (
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
 )
-from gridbridge.batch.embedded.job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefused,
-    NoSuchEmbeddedJob,
-)
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused, NoSuchEmbeddedJob
 from gridbridge.batch.state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
@@ -77,11 +73,7 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
     elif arguments.verb == "list":
         return _list(database, arguments.job, arguments.name)
     elif arguments.verb == "ended":
-        return (
-            _ended_tasks(database, arguments.job)
-            if arguments.tasks
-            else _ended(database, arguments.job)
-        )
+        return _ended_tasks(database, arguments.job) if arguments.tasks else _ended(database, arguments.job)
     elif arguments.verb == "keep":
         keeper.run_and_supervise_jobs(database)
     else:
@@ -90,30 +82,20 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
 
 
 VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, arguments: embedded_job_control.hold_embedded_job(
-        database, arguments.job
-    ),
+    "hold": lambda database, arguments: embedded_job_control.hold_embedded_job(database, arguments.job),
     "release": lambda database, arguments: embedded_job_control.release_embedded_job(
         database, arguments.job, arguments.name
     ),
-    "suspend": lambda database, arguments: embedded_job_control.suspend_embedded_job(
-        database, arguments.job
-    ),
-    "resume": lambda database, arguments: embedded_job_control.resume_embedded_job(
-        database, arguments.job
-    ),
-    "delete": lambda database, arguments: embedded_job_control.delete_embedded_job(
-        database, arguments.job
-    ),
+    "suspend": lambda database, arguments: embedded_job_control.suspend_embedded_job(database, arguments.job),
+    "resume": lambda database, arguments: embedded_job_control.resume_embedded_job(database, arguments.job),
+    "delete": lambda database, arguments: embedded_job_control.delete_embedded_job(database, arguments.job),
     "release-array": lambda database, arguments: embedded_job_control.release_embedded_array(
         database, arguments.job, arguments.name
     ),
     "delete-array": lambda database, arguments: embedded_job_control.delete_embedded_array(
         database, arguments.job, arguments.places
     ),
-    "clear": lambda database, arguments: embedded_job_control.clear_embedded_job_error(
-        database, arguments.job
-    ),
+    "clear": lambda database, arguments: embedded_job_control.clear_embedded_job_error(database, arguments.job),
     "pin": lambda database, arguments: embedded_job_control.pin_embedded_job_to_queue(
         database, arguments.job, arguments.queue
     ),
@@ -125,11 +107,7 @@ VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
 
 def _queue(arguments: argparse.Namespace) -> EmbeddedTransferQueue:
     return EmbeddedTransferQueue(
-        arguments.name,
-        arguments.slots,
-        arguments.methods,
-        arguments.remote,
-        arguments.pending_limit,
+        arguments.name, arguments.slots, arguments.methods, arguments.remote, arguments.pending_limit
     )
 
 
@@ -160,8 +138,7 @@ def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
             waiting=str(database.waiting),
             yielding=str(database.yielding),
             queues=" ".join(
-                f"{queue.name}={database.used_in(queue.name)}/{queue.slots}"
-                for queue in database.queues()
+                f"{queue.name}={database.used_in(queue.name)}/{queue.slots}" for queue in database.queues()
             ),
         )
         jobs = (number and database.tasks(number)) or database.jobs(number, name)
@@ -199,9 +176,7 @@ def _ended(database: EmbeddedJobStore, number: int) -> bytes:
 
 def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
     lines = (
-        _end_line(
-            task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}"
-        )
+        _end_line(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
         for task in database.ends_of(array)
     )
     return encode_embedded_answer(*lines)
@@ -260,14 +235,7 @@ def _add_queue_verbs(verb: "argparse._SubParsersAction[argparse.ArgumentParser]"
     verb.choices["stay"].add_argument("--reason", default="")
 
 
-SUBMIT = {
-    "name": "job",
-    "account": "",
-    "shell": "/bin/sh",
-    "cwd": "/",
-    "output": "/dev/null",
-    "queue": "",
-}
+SUBMIT = {"name": "job", "account": "", "shell": "/bin/sh", "cwd": "/", "output": "/dev/null", "queue": ""}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,12 +1,6 @@
 """Builds command lines of the embedded cluster's program from values."""
 
-from gridbridge.model.job_request import (
-    YIELDS,
-    JobRequest,
-    JobSpec,
-    is_home_only_resource,
-    split_name_and_relation,
-)
+from gridbridge.model.job_request import YIELDS, JobRequest, JobSpec, is_home_only_resource, split_name_and_relation
 from gridbridge.model.transfer_route import EmbeddedFolder
 
 Argv = tuple[str, ...]
@@ -93,9 +87,7 @@ def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> s
     refused, because ignoring it would change the job.
     """
     ignored = (WALLTIME,) if is_array else ()
-    unsupported = [
-        name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)
-    ]
+    unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
     unsupported += [name for clause in request.either for name, _ in clause]
     unsupported = [split_name_and_relation(name)[0] for name in unsupported]
     unsupported += ["checkpointing"] if request.checkpoint else []

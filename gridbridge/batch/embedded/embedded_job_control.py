@@ -9,11 +9,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from gridbridge.batch.embedded import queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
 from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefused,
-    NoSuchEmbeddedJob,
-)
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused, NoSuchEmbeddedJob
 from gridbridge.batch.embedded.process_identity import signal_job_process_group
 from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 
@@ -71,9 +67,7 @@ def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str)
     with database.change():
         job = database.job(number)
         if job.slots > database.slots:
-            raise EmbeddedRequestRefused(
-                f"job {number} needs {job.slots} slots, {OWN} has {database.slots}"
-            )
+            raise EmbeddedRequestRefused(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
         database.set(job.id, wanted=OWN, reason=reason)
 
 

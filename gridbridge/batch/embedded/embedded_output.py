@@ -69,27 +69,17 @@ Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
 
 def encode_embedded_answer(*blocks: Line) -> bytes:
     """Encode an answer as blocks of key-value lines with a final point."""
-    return (
-        BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks)
-        + WHOLE
-    )
+    return BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 
 
-def parse_cluster_and_jobs(
-    answer: bytes,
-) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
+def parse_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
     """Parse the answer of the verb `list`; ParseError if it is incomplete."""
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = PrintedEmbeddedCluster(
-        **key_value_lines.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster))
-    )
+    cluster = PrintedEmbeddedCluster(**key_value_lines.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster)))
     keys = _keys(PrintedEmbeddedJob)
-    return cluster, [
-        PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys))
-        for block in blocks[1:]
-    ]
+    return cluster, [PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys)) for block in blocks[1:]]
 
 
 def parse_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
@@ -100,10 +90,7 @@ def parse_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
 def parse_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
     keys = _keys(PrintedEmbeddedJobEnd)
-    return [
-        PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys))
-        for block in _blocks(answer)
-    ]
+    return [PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys)) for block in _blocks(answer)]
 
 
 def _blocks(answer: bytes) -> list[bytes]:

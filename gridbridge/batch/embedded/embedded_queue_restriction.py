@@ -24,7 +24,5 @@ def keep_refused_job_home(
 def pin_job_to_queue(folder: EmbeddedFolder, job: str, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
     run_program(
-        embedded_commands.pin_to_queue_command(folder, job, queue),
-        folder.environment(),
-        folder.timeout_s,
+        embedded_commands.pin_to_queue_command(folder, job, queue), folder.environment(), folder.timeout_s
     ).checked()

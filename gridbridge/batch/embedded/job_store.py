@@ -141,11 +141,7 @@ def read_recorded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, Emb
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
-    return (
-        (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:])))
-        if row
-        else None
-    )
+    return (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:]))) if row else None
 
 
 def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
@@ -156,10 +152,7 @@ def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[Embedded
 
 def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedArrayTaskEnd:
     return EmbeddedArrayTaskEnd(
-        decode_sqlite_text(account),
-        index,
-        wallclock_s,
-        EmbeddedJobEnd(*map(decode_from_sqlite, end)),
+        decode_sqlite_text(account), index, wallclock_s, EmbeddedJobEnd(*map(decode_from_sqlite, end))
     )
 
 
@@ -296,15 +289,11 @@ class EmbeddedJobStore:
             where = f"queue {request.queue}" if request.queue else "the cluster"
             raise EmbeddedRequestRefused(f"{request.slots} slots asked for, {where} has {most}")
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
-            raise EmbeddedRequestRefused(
-                f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s"
-            )
+            raise EmbeddedRequestRefused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
         """Return the slots of each queue; EmbeddedRequestRefused if `queue` does not exist."""
-        has = {OWN: self.slots} | {
-            transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()
-        }
+        has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
         if queue and queue not in has:
             raise EmbeddedRequestRefused(f"no queue {queue}; there are {', '.join(has)}")
         return has
@@ -317,9 +306,7 @@ class EmbeddedJobStore:
     def put_queue(self, queue: EmbeddedTransferQueue) -> None:
         """Make a transfer queue, or replace its settings."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
-            raise EmbeddedRequestRefused(
-                f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue"
-            )
+            raise EmbeddedRequestRefused(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
                 raise EmbeddedRequestRefused(f"queue {queue.name}: {number} is not 0 to {MOST}")
@@ -348,9 +335,7 @@ class EmbeddedJobStore:
 
     def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
         """Return the first job of a queue, whether enough slots are free or not."""
-        return next(
-            iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None
-        )
+        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None)
 
     def running_to_yield(self) -> list[EmbeddedJob]:
         """Return the running preemptible jobs, the newest first."""
@@ -376,17 +361,7 @@ class EmbeddedJobStore:
 
     def put_back(self, job: EmbeddedJob, error: str = "") -> None:
         """Let a transfer queue's job wait again, or wait in error state."""
-        self.set(
-            job.id,
-            pid=0,
-            birth="",
-            started_at=None,
-            suspended=0,
-            deleting=0,
-            at="",
-            restarted=1,
-            error=error,
-        )
+        self.set(job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error)
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move a job from the job list to the accounting."""
@@ -406,8 +381,7 @@ class EmbeddedJobStore:
         return [
             job
             for job in self._jobs(" WHERE pid > 0")
-            if not self.keepers.is_kept(job.id)
-            and process_identity.unique_process_id(job.pid) != job.birth
+            if not self.keepers.is_kept(job.id) and process_identity.unique_process_id(job.pid) != job.birth
         ]
 
     def account_for_lost(self) -> Iterable[int]:
@@ -429,9 +403,7 @@ class EmbeddedJobStore:
 
     def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
         query = f"SELECT * FROM job{condition}"  # noqa: S608 - of this module's own text
-        return [
-            EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)
-        ]
+        return [EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
 
     def _number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

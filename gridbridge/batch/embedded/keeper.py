@@ -23,12 +23,7 @@ from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, Embedde
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.queue_methods import job_private_folder
 from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
-from gridbridge.batch.embedded.two_step_job_start import (
-    SCRIPT,
-    TMPDIR,
-    EmbeddedJobFirstProcess,
-    EmbeddedJobNotStarted,
-)
+from gridbridge.batch.embedded.two_step_job_start import SCRIPT, TMPDIR, EmbeddedJobFirstProcess, EmbeddedJobNotStarted
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
@@ -65,9 +60,7 @@ def remove_job_private_folder(folder: str, job: int) -> None:
     shutil.rmtree(job_private_folder(folder, job), ignore_errors=True)
 
 
-def _start(
-    database: EmbeddedJobStore, opened: Container[str]
-) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
+def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
     """Start the next waiting job; None if no job can start."""
     child = None
     try:
@@ -86,9 +79,7 @@ def _start(
     return job, child
 
 
-def _put_into_error(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str
-) -> None:
+def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str) -> None:
     """Put a job into error state because its shell could not be executed."""
     with database.change():
         os.waitpid(child.pid, 0)
@@ -103,17 +94,13 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
     try:
         _furnish(database, job)
         argv, environment = queue_methods.first_process_command_line(database, job)
-        child = EmbeddedJobFirstProcess(
-            job, job_private_folder(database.folder, job.id), argv, environment
-        )
+        child = EmbeddedJobFirstProcess(job, job_private_folder(database.folder, job.id), argv, environment)
     except EmbeddedJobNotStarted as error:
         database.set(job.id, error=str(error))
         database.keepers.let_go(job.id)
         remove_job_private_folder(database.folder, job.id)
         return None
-    database.set(
-        job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason=""
-    )
+    database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason="")
     return child
 
 
@@ -127,9 +114,7 @@ def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
         queue_methods.write_execd_files(job, private)
 
 
-def _see_through(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess
-) -> None:
+def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
     """Wait for a job's end and account for it.
 
     The process is reaped within the transaction: while the job is recorded as running, its pid
@@ -158,10 +143,7 @@ def _see_through(
 
 
 def _await_end(
-    database: EmbeddedJobStore,
-    job: EmbeddedJob,
-    child: EmbeddedJobFirstProcess,
-    limits: WalltimeAndPreemptionCheck,
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: WalltimeAndPreemptionCheck
 ) -> None:
     """Wait until a job's first process has ended, without reaping it.
 
@@ -190,9 +172,7 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
         database.account_for(job, end)
         return True
-    database.put_back(
-        job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else ""
-    )
+    database.put_back(job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else "")
     remove_job_private_folder(database.folder, job.id)  # before another keeper can restart the job
     database.keepers.let_go(job.id)
     return False

@@ -51,9 +51,7 @@ def start_embedded_daemon(folder: str, verb: str) -> None:
         os.chdir("/")
         log = os.open(f"{folder}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         null = os.open("/dev/null", os.O_RDWR)
-        streams = [
-            (os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((null, log, log))
-        ]
+        streams = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((null, log, log))]
         argv = (sys.executable, *PROGRAM, folder, verb)
         os.posix_spawn(argv[0], argv, BARE, file_actions=streams, setsid=True)
     finally:

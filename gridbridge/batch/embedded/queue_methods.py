@@ -59,10 +59,7 @@ def write_execd_files(job: EmbeddedJob, private: str) -> None:
         "pe_slots": str(job.slots),
         "h_rt": "INFINITY",
     }
-    for name, values in (
-        ("config", config),
-        ("environment", embedded_job_environment(job, private)),
-    ):
+    for name, values in (("config", config), ("environment", embedded_job_environment(job, private))):
         with open(f"{private}/{name}", "wb") as file:
             file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
 

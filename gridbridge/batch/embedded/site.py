@@ -16,9 +16,7 @@ def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), master=folder.path)
-    return ClusterFacts(
-        version=__version__, slots=cluster.queues[0].slots_total, master=folder.path
-    )
+    return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
 
 
 def list_transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:

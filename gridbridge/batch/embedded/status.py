@@ -14,13 +14,7 @@ from gridbridge.batch.embedded.embedded_output import (
     parse_task_ends,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import (
-    ArrayEndQuery,
-    ArrayLimits,
-    JobAccountAndErrors,
-    JobEnd,
-    JobKillReason,
-)
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedFolder
@@ -68,9 +62,7 @@ def query_job_end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd |
     return _end(line)
 
 
-def query_array_ends(
-    folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]
-) -> dict[str, dict[int, JobEnd | None]]:
+def query_array_ends(folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
     Each array takes one query.
@@ -79,19 +71,13 @@ def query_array_ends(
 
 
 def _array_ends(folder: EmbeddedFolder, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
-    lines = parse_task_ends(
-        _ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id)))
-    )
+    lines = parse_task_ends(_ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id))))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
-def query_begun_indices(
-    folder: EmbeddedFolder, arrays: Mapping[int, str]
-) -> dict[int, frozenset[int]]:
+def query_begun_indices(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
-    _, listed = parse_cluster_and_jobs(
-        _ask(folder, embedded_commands.list_cluster_and_jobs_command(folder))
-    )
+    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_and_jobs_command(folder)))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -119,9 +105,7 @@ def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
 
 def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
-    _, listed = parse_cluster_and_jobs(
-        _ask(folder, embedded_commands.show_job_command(folder, str(job_id)))
-    )
+    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.show_job_command(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 
@@ -140,11 +124,7 @@ def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
     name, _, slots = text.rpartition("=")
     used, _, total = slots.partition("/")
     return QueueInstanceStatus(
-        name=f"{name}@{host}",
-        slots_used=int(used),
-        slots_reserved=0,
-        slots_total=int(total),
-        slots_yielding=yielding,
+        name=f"{name}@{host}", slots_used=int(used), slots_reserved=0, slots_total=int(total), slots_yielding=yielding
     )
 
 
@@ -178,8 +158,4 @@ def _number(text: str) -> int | None:
 
 
 def _ask(folder: EmbeddedFolder, argv: embedded_commands.Argv) -> bytes:
-    return (
-        run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES)
-        .checked()
-        .stdout
-    )
+    return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

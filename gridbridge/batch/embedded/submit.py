@@ -2,11 +2,7 @@
 
 import os
 
-from gridbridge.batch.batch_submission_outcome import (
-    SubmissionOutcome,
-    SubmissionResult,
-    answer_to_failed_submission,
-)
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_commands import Argv
 from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
@@ -41,9 +37,7 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     if answer.status == 0 and number.isdigit():
         return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
     result = ANSWERS.get(answer.status, SubmissionOutcome.UNSURE)
-    return SubmissionResult(
-        result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason
-    )
+    return SubmissionResult(result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason)
 
 
 def find_held_job(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
@@ -51,9 +45,7 @@ def find_held_job(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
     return next(iter(_named(folder, transfer, owner)), "")
 
 
-def find_duplicate_arrays(
-    folder: EmbeddedFolder, transfer: str, owner: str, array: str
-) -> list[str]:
+def find_duplicate_arrays(folder: EmbeddedFolder, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other arrays of this name; released arrays were renamed."""
     return [job for job in _named(folder, transfer, owner) if job != array]
 
@@ -70,9 +62,7 @@ def query_owner_and_account(folder: EmbeddedFolder, job: str) -> tuple[str, str]
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
-def query_live_indices(
-    folder: EmbeddedFolder, arrays: dict[str, str]
-) -> dict[str, tuple[range, ...]]:
+def query_live_indices(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of live array tasks; a task's account is its first name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     indices: dict[str, list[range]] = {array: [] for array in arrays}
@@ -111,9 +101,7 @@ def delete_array_tasks(folder: EmbeddedFolder, array: str, _name: str, indices: 
     _unless_gone(folder, embedded_commands.delete_array_command(folder, array, indices))
 
 
-def hold_array_tasks(
-    folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
-) -> tuple[range, ...]:
+def hold_array_tasks(folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that wait then."""
     for job in _at(folder, array, name, indices):
         _unless_gone(folder, embedded_commands.job_control_command(folder, "hold", job.id))
@@ -129,9 +117,7 @@ def release_array_tasks(folder: EmbeddedFolder, array: str, indices: tuple[range
             _unless_gone(folder, embedded_commands.job_control_command(folder, "release", job.id))
 
 
-def _at(
-    folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
-) -> list[PrintedEmbeddedJob]:
+def _at(folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
     """Return the tasks at these indices of the array with this name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))

@@ -41,9 +41,7 @@ def query_deferred_jobs(folder: EmbeddedFolder) -> frozenset[int]:
     return frozenset()
 
 
-def keep_job_off_queues(
-    folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]
-) -> None:
+def keep_job_off_queues(folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]) -> None:
     """Raise: jobs are never recalled to an embedded cluster."""
     del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")

@@ -35,9 +35,7 @@ class EmbeddedJobNotStarted(GridbridgeError):
 class EmbeddedJobFirstProcess:
     """A job's first process, as its keeper controls it."""
 
-    def __init__(
-        self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]
-    ) -> None:
+    def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
         """Fork the process and wait until it is ready; EmbeddedJobNotStarted if it fails."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
@@ -50,9 +48,7 @@ class EmbeddedJobFirstProcess:
         message = self._hear()
         if message != READY:
             self.abandon()
-            raise EmbeddedJobNotStarted(
-                message.decode("utf-8", "replace") or "its first process was killed"
-            )
+            raise EmbeddedJobNotStarted(message.decode("utf-8", "replace") or "its first process was killed")
         self.birth = process_identity.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:

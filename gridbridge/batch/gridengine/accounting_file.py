@@ -10,20 +10,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.qacct import (
-    job_end_of_record,
-    parse_accounting_records,
-    read_array_task_records,
-)
+from gridbridge.batch.gridengine.qacct import job_end_of_record, parse_accounting_records, read_array_task_records
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.remote_job_accounting import (
-    RESCHEDULED,
-    JobRunAccounting,
-    RemoteJobRunAccounting,
-)
+from gridbridge.model.remote_job_accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
@@ -45,18 +37,14 @@ def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
     return (None if isinstance(end, FutureDatedJobEnd) else end), is_disputed
 
 
-def final_or_future_job_end(
-    records: Records, now: datetime
-) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
+def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
     """Return a job's end, or the end that its records place in the future.
 
     A job that ended by itself before now keeps that end. A failed run before now may have been
     requeued and settles nothing: the time of an end is execd's, whose clock may be ahead.
     """
     final = [record for record in records if _is_final(record)]
-    future = [
-        record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER
-    ]
+    future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_record(record).exit_status is not None for record in past):
         return _future(final, future[-1]), False
@@ -127,12 +115,8 @@ def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> Complete
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.search_rotated_files_command(
-                cell, accounts, int(since.timestamp())
-            )
+            argv = client_commands.search_rotated_files_command(cell, accounts, int(since.timestamp()))
             return run_client(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
-    return run_client(
-        cell, client_commands.search_accounting_command(cell, accounts), most_bytes=LIST_BYTES
-    )
+    return run_client(cell, client_commands.search_accounting_command(cell, accounts), most_bytes=LIST_BYTES)

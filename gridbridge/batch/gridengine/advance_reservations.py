@@ -28,9 +28,7 @@ def query_reserved_slots(cell: GridEngineCell) -> Mapping[str, int]:
         if error.status == NO_PROGRAM:
             return {}
         raise
-    ids = [
-        element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")
-    ]
+    ids = [element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
     slots = Counter[str]()
     for start in range(0, len(ids), AT_ONCE):
         portion = ",".join(ids[start : start + AT_ONCE])

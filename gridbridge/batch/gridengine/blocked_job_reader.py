@@ -11,13 +11,7 @@ from datetime import UTC
 from functools import partial
 
 from gridbridge.batch.gridengine import client_commands, qconf, sge_state_letters, submit
-from gridbridge.batch.gridengine.default_consumables import (
-    EXCLUSIVE,
-    NOTHING,
-    OF_ALL,
-    OF_HOST,
-    SLOTS,
-)
+from gridbridge.batch.gridengine.default_consumables import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.parse import (
     BATCH,
     FIXED,
@@ -63,9 +57,7 @@ WILD = frozenset("*?[")  # wildcards of sge_types(1), wc_pe_name
 def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
     table = ConsumableTable(
-        qconf.parse_complex_table(
-            run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
-        ).values()
+        qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout).values()
     )
     argv = client_commands.show_blocked_jobs_command(cell, table.names)
     answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
@@ -87,9 +79,7 @@ def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest
     if shortage.pe and not environments:
         return frozenset()
     queues, owner = ",".join(shortage.queues), parse_job_request(xml).owner
-    argv = client_commands.list_possible_queues_command(
-        cell, owner, ",".join(environments), queues, shortage.others
-    )
+    argv = client_commands.list_possible_queues_command(cell, owner, ",".join(environments), queues, shortage.others)
     return frozenset(run_client(cell, argv).stdout.decode("utf-8", "replace").split())
 
 
@@ -171,10 +161,7 @@ class _Crowd:
     def cell(self) -> CellRequestsAndResources:
         """All jobs, tasks and resources that were gathered."""
         return CellRequestsAndResources(
-            asked=tuple(self._asked.values()),
-            holders=tuple(self._holders),
-            places=tuple(self._places),
-            free=self._free,
+            asked=tuple(self._asked.values()), holders=tuple(self._holders), places=tuple(self._places), free=self._free
         )
 
     def take(self, element: "_Element") -> None:
@@ -195,9 +182,7 @@ class _Crowd:
             job=int(leafs["JB_job_number"]),
             task=_first(leafs),
             host="",
-            since=parse_printed_time(leafs.get("JAT_start_time", ""), UTC)
-            if state.has_begun
-            else None,
+            since=parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
             amounts={**self._table.defaults(pairs, slots), **self._table.amounts(pairs, slots)},
             alone=self._table.alone_by(pairs),
             is_deleting=state.is_deleting,
@@ -205,9 +190,7 @@ class _Crowd:
 
     def _ask(self, element: "_Element", leafs: Mapping[str, str], pairs: Pairs) -> None:
         slots = int(leafs["slots"])
-        pe = next(
-            (environment.get("name") or "" for environment in element.iterfind("requested_pe")), ""
-        )
+        pe = next((environment.get("name") or "" for environment in element.iterfind("requested_pe")), "")
         queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
         shape = (leafs.get("JB_owner"), slots, pairs, pe, queues)
         if shape not in self._asked and len(self._asked) < MOST_SHAPES:
@@ -225,9 +208,7 @@ class _Crowd:
 
     def _take_queue(self, element: "_Element") -> None:
         leafs = {str(child.tag): child.text or "" for child in element}
-        values = [
-            (child.get("type"), child.get("name") or "", child.text or "") for child in element
-        ]
+        values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
         own = {name: text for kind, name, text in values if kind == FIXED}
         host, makes_way = leafs["name"].rpartition("@")[2], own.get(BEST_EFFORT) in TRUE
         free = {kind: _amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE)}

@@ -11,12 +11,7 @@ from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple
 
-from gridbridge.batch.gridengine import (
-    cell_layout_reader,
-    client_commands,
-    qconf,
-    sge_state_letters,
-)
+from gridbridge.batch.gridengine import cell_layout_reader, client_commands, qconf, sge_state_letters
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
     count_tasks_in_ranges,
@@ -31,11 +26,7 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.cell_configuration import (
-    CellConfiguration,
-    JobAccessIdentity,
-    ResourceComparison,
-)
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, JobAccessIdentity, ResourceComparison
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     CellHost,
@@ -231,9 +222,7 @@ class _Rows:
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
-                RunningTaskGroup(
-                    owner=owner, name=name, slots=slots, since=parse_printed_time(since, self._zone)
-                )
+                RunningTaskGroup(owner=owner, name=name, slots=slots, since=parse_printed_time(since, self._zone))
                 for (owner, name, since), slots in self._slots_of.items()
             ),
             promised=self._promised.get(leafs["name"], 0),
@@ -292,10 +281,7 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) ->
 
 
 def _shape(
-    element: "_Element",
-    leafs: Mapping[str, str],
-    long_name: Callable[[str], str],
-    identity: JobAccessIdentity,
+    element: "_Element", leafs: Mapping[str, str], long_name: Callable[[str], str], identity: JobAccessIdentity
 ) -> TaskResourceRequests:
     """Parse the requests of a job; most jobs request only slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
@@ -341,12 +327,8 @@ def _host(element: "_Element") -> CellHost:
     return CellHost(
         name=name,
         load=_number(values.get("load_avg", "")),
-        left=tuple(
-            _pair(resource) for resource in resources if resource.get("dominance") in counted
-        ),
-        values=tuple(
-            _pair(resource) for resource in resources if resource.get("dominance") not in LEFT
-        ),
+        left=tuple(_pair(resource) for resource in resources if resource.get("dominance") in counted),
+        values=tuple(_pair(resource) for resource in resources if resource.get("dominance") not in LEFT),
     )
 
 

@@ -23,11 +23,7 @@ VALUES = "complex_values"
 
 def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged hosts."""
-    document = (
-        run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,)))
-        .checked()
-        .stdout
-    )
+    document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
     return parse_host_tags(document)
 
 
@@ -44,22 +40,14 @@ def parse_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; CommandFailed if the cell refuses."""
-    complexes = qconf.parse_complex_table(
-        run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
-    )
+    complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
     if NAME not in complexes:
-        line = qconf.setup_edit_shell_line(
-            SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX)
-        )
-        answer = run_client(
-            cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}")
-        )
+        line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
+        answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}"))
         if answer.status:  # the error names qconf, not the shell
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
         run_client(cell, qconf.qconf_command(cell, *options)).checked()
     elif host in query_host_tags(cell):
-        run_client(
-            cell, qconf.qconf_command(cell, "-dattr", "exechost", VALUES, NAME, host)
-        ).checked()
+        run_client(cell, qconf.qconf_command(cell, "-dattr", "exechost", VALUES, NAME, host)).checked()

@@ -81,13 +81,9 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
     table = {
         COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
         ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
-        GROUPS: {
-            name: _settings(cell, "-shgrp", name).get("hostlist", "")
-            for name in query_names(cell, "-shgrpl")
-        },
+        GROUPS: {name: _settings(cell, "-shgrp", name).get("hostlist", "") for name in query_names(cell, "-shgrpl")},
         QUEUES: {
-            name: {key: settings[key] for key in ATTRIBUTES if key in settings}
-            for name, settings in queues.items()
+            name: {key: settings[key] for key in ATTRIBUTES if key in settings} for name, settings in queues.items()
         },
         DEFERRED: sorted(query_deferred_jobs(cell)),
         CAPS: _task_caps(cell, qstat),
@@ -97,26 +93,18 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _access_answers(
-    cell: GridEngineCell, laid_out: CellConfiguration, qstat: bytes
-) -> dict[str, object]:
+def _access_answers(cell: GridEngineCell, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
     """Query the access data of jobs that the cell's queues and environments check, if any.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
     """
     accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
-    if lists := sorted(
-        {name for access in accesses for name in (*access.users, *access.barred_users)}
-    ):
+    if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
         user_lists = {name: _settings(cell, "-su", name) for name in lists}
         shown = ("type", "entries")
-        answers[USER_LISTS] = {
-            n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()
-        }
-        names_groups = any(
-            GROUP in user_list.get("entries", "") for user_list in user_lists.values()
-        )
+        answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
+        names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
     if any(access.names_projects for access in accesses):
         answers[PROJECTS] = _projects(cell)
     if names_groups or query_names(cell, "-sckptl"):
@@ -132,9 +120,7 @@ def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
     for start in range(0, len(jobs), AT_ONCE):
-        judgements |= parse_unix_groups_and_ckpts(
-            query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
-        )
+        judgements |= parse_unix_groups_and_ckpts(query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE])))
     return judgements
 
 
@@ -146,9 +132,7 @@ def _projects(cell: GridEngineCell) -> dict[str, str]:
         if project := row.findtext("JB_project"):
             projects[row.findtext("JB_job_number", "")] = project
 
-    answer = run_client(
-        cell, client_commands.list_job_projects_command(cell), most_bytes=LIST_BYTES
-    )
+    answer = run_client(cell, client_commands.list_job_projects_command(cell), most_bytes=LIST_BYTES)
     for_each_listed_job_and_queue(answer.checked().stdout, take)
     return projects
 
@@ -156,9 +140,7 @@ def _projects(cell: GridEngineCell) -> dict[str, str]:
 def _task_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
     jobs, caps = waiting_arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
-        caps |= parse_array_concurrency_limits(
-            query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE])))
-        )
+        caps |= parse_array_concurrency_limits(query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
     return {str(job): most for job, most in sorted(caps.items())}
 
 
@@ -217,14 +199,10 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
         resources=short | {resource.name: resource for resource in resources},
         environments={n: _environment(n, row) for n, row in _tables(table, ENVIRONMENTS).items()},
         groups={
-            name: frozenset(entry for entry in entries if not _is_group(entry))
-            for name, entries in expanded.items()
+            name: frozenset(entry for entry in entries if not _is_group(entry)) for name, entries in expanded.items()
         },
         parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
-        queues={
-            name: parse_cell_queue(name, settings)
-            for name, settings in _tables(table, QUEUES).items()
-        },
+        queues={name: parse_cell_queue(name, settings) for name, settings in _tables(table, QUEUES).items()},
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
         promised=_promised(table.get(PROMISED, {})),
@@ -235,9 +213,7 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
     )
 
 
-def _members(
-    name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]
-) -> frozenset[str]:
+def _members(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
     """Return all direct and indirect members of a host group: hosts and groups, without itself."""
     members, around = set[str](), (*above, name)
     for member in (member for member in groups.get(name, ()) if member not in around):
@@ -328,9 +304,7 @@ def _caps(caps: object) -> dict[int, int]:
 
 def _user_list(settings: Texts) -> GridEngineUserList:
     is_access = ACL in parse_qconf_words(settings.get("type", ACL).upper())
-    return GridEngineUserList(
-        entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access
-    )
+    return GridEngineUserList(entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access)
 
 
 def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:

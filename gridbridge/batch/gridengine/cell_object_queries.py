@@ -53,9 +53,7 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
         of_that_host = threads.submit(_host_configuration, cell, of_host)
         exec_hosts = threads.submit(_exec_hosts, cell, of_host)
         user_lists = threads.submit(_user_lists, cell)
-        lists = {
-            field: threads.submit(query_names, cell, option) for field, option in LISTS.items()
-        }
+        lists = {field: threads.submit(query_names, cell, option) for field, option in LISTS.items()}
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes=complexes,
@@ -95,9 +93,7 @@ def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
         complexes=complexes,
         queues=query_queue_settings(cell),
         environments=_environments(cell),
-        quotas={
-            name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")
-        },
+        quotas={name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")},
         slots=slots,
         taken=query_default_consumables(cell, complexes.values()),
     )
@@ -113,14 +109,8 @@ def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -
 
     Best-effort queues accept only jobs that request them.
     """
-    usual = (
-        settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings)
-    )
-    return {
-        settings["qname"]: settings["rerun"]
-        for settings in usual
-        if settings["qname"] not in excluded
-    }
+    usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
+    return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
 
 def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
@@ -131,11 +121,7 @@ def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInst
 def count_slots_on_host(cell: GridEngineCell, name: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     instances = query_queue_instances(cell, "")
-    return {
-        instance.queue: instance.slots_total
-        for instance in instances
-        if is_same_host(instance.host, name)
-    }
+    return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
 
 
 def require_qmaster_answer(cell: GridEngineCell) -> None:
@@ -154,14 +140,7 @@ def query_qmaster_clock_offset_s(cell: GridEngineCell, now: float) -> float | No
 
     qping prints the qmaster's start time and run time, both by the qmaster's clock.
     """
-    argv = (
-        f"{cell.binaries}/qping",
-        "-info",
-        read_acting_qmaster(cell),
-        cell.qmaster_port,
-        "qmaster",
-        "1",
-    )
+    argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), cell.qmaster_port, "qmaster", "1")
     answer = run_client(cell, argv)
     return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
 
@@ -194,9 +173,7 @@ def read_acting_qmaster(cell: GridEngineCell) -> str:
     """Return the host of the acting qmaster (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
-        return (
-            run_client(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
-        )
+        return run_client(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline().strip()
@@ -206,10 +183,7 @@ def read_acting_qmaster(cell: GridEngineCell) -> str:
 
 def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return the configuration of every parallel environment; qconf(1) shows one at a time."""
-    return {
-        name: qconf.parse_object_attributes(query_object(cell, "-sp", name))
-        for name in query_names(cell, "-spl")
-    }
+    return {name: qconf.parse_object_attributes(query_object(cell, "-sp", name)) for name in query_names(cell, "-spl")}
 
 
 def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
@@ -229,6 +203,4 @@ def _host_configuration(cell: GridEngineCell, name: str) -> QconfSettings | None
 def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in query_names(cell, "-sel")}
     present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
-    return {
-        name: qconf.parse_object_attributes(query_object(cell, "-se", name)) for name in present
-    }
+    return {name: qconf.parse_object_attributes(query_object(cell, "-se", name)) for name in present}

@@ -76,9 +76,7 @@ def _moment(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
-def pin_to_queue_command(
-    cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
-) -> Argv:
+def pin_to_queue_command(cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:
     """Build the command that replaces a job's queue list and keeps its own list in its context.
 
     A comma would end the context's value, so blanks separate the queue names. `hard` replaces the
@@ -89,9 +87,7 @@ def pin_to_queue_command(
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def restore_queue_list_command(
-    cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
-) -> Argv:
+def restore_queue_list_command(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
     """Build the command that undoes `pin_to_queue_command`; the list `*` means every queue."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
@@ -144,9 +140,7 @@ def show_blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
-def list_possible_queues_command(
-    cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs
-) -> Argv:
+def list_possible_queues_command(cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
     """Build the command that lists the queue instances which a user's job may use, full or not."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
@@ -296,9 +290,7 @@ def _hard(request: JobRequest) -> Pairs:
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        text = "|".join(
-            _expression(split_name_and_relation(name)[1], value) for name, value in clause
-        )
+        text = "|".join(_expression(split_name_and_relation(name)[1], value) for name, value in clause)
         name = split_name_and_relation(clause[0][0])[0]
         names.setdefault(resource_long_name(name), name)
         expressions.setdefault(resource_long_name(name), {})[text] = None
@@ -325,18 +317,14 @@ def _expression(relation: str, value: str) -> str:
 def explain_request_refusal(request: JobRequest) -> str:
     """Return why no cell can satisfy a request; empty if a cell can, as far as known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [
-        format_resource_condition(*pair) for pair in conditions if not _is_expressible(*pair)
-    ]:
+    if odd := [format_resource_condition(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
     bare = [[split_name_and_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
-    text = " or ".join(
-        format_resource_condition(*pair) for clause in several[:1] for pair in clause
-    )
+    text = " or ".join(format_resource_condition(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 
 
@@ -348,9 +336,7 @@ def _unequal(hard: Pairs) -> list[str]:
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
         if split_name_and_relation(name)[1] == "=" and WILD.isdisjoint(value):
-            conditions.setdefault(resource_long_name(name), {})[value] = format_resource_condition(
-                name, value
-            )
+            conditions.setdefault(resource_long_name(name), {})[value] = format_resource_condition(name, value)
     return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
 
 
@@ -389,11 +375,7 @@ def alter_job_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
 def replacement_resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
     """Return the options that replace the resources of a remote job."""
     stay = qsub_resource_options("-hard", STAY if stays else ())
-    return (
-        options_without_home_resources("-hard", hard)
-        + stay
-        + options_without_home_resources("-soft", soft)
-    )
+    return options_without_home_resources("-hard", hard) + stay + options_without_home_resources("-soft", soft)
 
 
 def _option(option: str, value: str) -> Argv:
@@ -402,9 +384,7 @@ def _option(option: str, value: str) -> Argv:
 
 def options_without_home_resources(strictness: str, pairs: Pairs) -> Argv:
     """Return the resource options without resources that name hosts or queues at home."""
-    return qsub_resource_options(
-        strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0]))
-    )
+    return qsub_resource_options(strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0])))
 
 
 def qsub_resource_options(strictness: str, pairs: Pairs) -> Argv:

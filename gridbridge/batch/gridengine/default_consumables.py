@@ -42,19 +42,14 @@ def _is_taken(row: QconfComplexRow) -> bool:
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 
 
-def parse_hosts_of_consumables(
-    document: bytes, names: Container[str]
-) -> dict[str, tuple[str, ...]]:
+def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
     """Parse which hosts have these consumables, from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
     walked = iterate_xml_elements(document, QUEUE)
     for _, queue in walked:
         host = (queue.findtext("name") or "").rpartition("@")[2]
         for resource in queue.iterfind("resource"):
-            name, holder = (
-                resource.get("name") or "",
-                {OF_HOST: host, OF_ALL: ALL}.get(resource.get("type")),
-            )
+            name, holder = (resource.get("name") or "", {OF_HOST: host, OF_ALL: ALL}.get(resource.get("type")))
             if name in names and holder:
                 holders_of.setdefault(name, set()).add(holder)
         free_parsed_element(queue)

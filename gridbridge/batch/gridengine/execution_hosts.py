@@ -15,12 +15,7 @@ from gridbridge.batch.gridengine.status import query_all_queue_settings, query_n
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attributes import (
-    QconfSettings,
-    ValuesByHost,
-    parse_qconf_words,
-    parse_values_by_host,
-)
+from gridbridge.model.qconf_attributes import QconfSettings, ValuesByHost, parse_qconf_words, parse_values_by_host
 from gridbridge.model.transfer_route import GridEngineCell
 
 TYPE_CHECKING = False
@@ -69,9 +64,7 @@ def host_queue_instances_command(cell: GridEngineCell, host: str) -> Argv:
 
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
     """Parse the queue instances of a host; ParseError for other output."""
-    return tuple(
-        _instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List")
-    )
+    return tuple(_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
 
 
 def _instance(element: "_Element") -> HostQueueInstance:
@@ -96,9 +89,7 @@ def _task(element: "_Element") -> str:
 
 def has_execd_reported_load(data: bytes, host: str) -> bool:
     """Say whether a host's execution daemon has reported its load, from `qhost -xml`."""
-    loads = parse_short_xml(data, "qhost").xpath(
-        "host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host
-    )
+    loads = parse_short_xml(data, "qhost").xpath("host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host)
     return bool(loads) and loads != [NOT_TOLD]
 
 
@@ -132,16 +123,10 @@ def add_execution_host(cell: GridEngineCell, host: str) -> None:
         run_client(cell, qconf.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
-def set_host_complex_values(
-    cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]
-) -> None:
+def set_host_complex_values(cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
-    if (
-        text
-        and qconf.parse_object_attributes(query_object(cell, "-se", host)).get("complex_values")
-        != text
-    ):
+    if text and qconf.parse_object_attributes(query_object(cell, "-se", host)).get("complex_values") != text:
         _do(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
@@ -204,9 +189,7 @@ def disable_host_queues(cell: GridEngineCell, host: str) -> None:
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def enable_host_queues(
-    cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES
-) -> tuple[str, ...]:
+def enable_host_queues(cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
     """Enable the queue instances of a host; CommandFailed if an instance stays disabled.
 
     Suspended best-effort instances are resumed first. Instances of `closed` queues are not
@@ -215,32 +198,19 @@ def enable_host_queues(
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
-            run_client(
-                cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")
-            ).checked()
+            run_client(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
     _switch(cell, host, "-e", is_disabled=False, but=closed)
-    return tuple(
-        instance.queue
-        for instance in queue_instances
-        if instance.is_disabled and instance.queue in closed
-    )
+    return tuple(instance.queue for instance in queue_instances if instance.is_disabled and instance.queue in closed)
 
 
 def _switch(
-    cell: GridEngineCell,
-    host: str,
-    option: str,
-    *,
-    is_disabled: bool,
-    but: frozenset[str] = NO_QUEUES,
+    cell: GridEngineCell, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
     """Enable or disable the queue instances of a host, except instances of the queues in `but`."""
 
     def wrong() -> list[str]:
         wrong_instances = (
-            instance
-            for instance in query_host_queue_instances(cell, host)
-            if instance.is_disabled != is_disabled
+            instance for instance in query_host_queue_instances(cell, host) if instance.is_disabled != is_disabled
         )
         return [instance.queue for instance in wrong_instances if instance.queue not in but]
 
@@ -273,9 +243,7 @@ def remove_host_from_queues(cell: GridEngineCell, host: str) -> None:
 
 
 def _has_values(queue: QconfSettings, host: str) -> bool:
-    return any(
-        where == host for value in queue.values() for where, _ in parse_values_by_host(value).others
-    )
+    return any(where == host for value in queue.values() for where, _ in parse_values_by_host(value).others)
 
 
 def remove_host_from_groups(cell: GridEngineCell, host: str) -> None:
@@ -311,9 +279,7 @@ def remove_execution_host(cell: GridEngineCell, host: str) -> str:
 
 
 def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
-    return parse_qconf_words(
-        qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", "")
-    )
+    return parse_qconf_words(qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", ""))
 
 
 def _do(cell: GridEngineCell, *options: str) -> None:

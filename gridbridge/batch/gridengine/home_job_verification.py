@@ -16,9 +16,7 @@ from gridbridge.model.transfer_route import GridEngineCell
 REFUSED = f"{OURS}refused"  # context variable with the reason why the job came home
 REASON_CHARACTERS = 300
 UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of the resource
-FOUND = (
-    b"found suitable queue"  # printed before a uid below min_uid, e.g. the service's, is rejected
-)
+FOUND = b"found suitable queue"  # printed before a uid below min_uid, e.g. the service's, is rejected
 SCRIPT = b"true\n"
 
 
@@ -33,9 +31,7 @@ def keep_refused_job_home(
     return False
 
 
-def request_with_replaced_lists(
-    own: JobRequest, hard: Pairs | None, queues: str | None
-) -> JobRequest:
+def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
     """Return a job's request with another resource or queue list."""
     conditions = {"hard": own.hard if hard is None else hard}
     return own.but(queues=own.queues if queues is None else queues, **conditions)
@@ -50,11 +46,7 @@ def could_run_at_home(cell: GridEngineCell, request: JobRequest) -> bool:
     words = answer.stderr + answer.stdout
     if FOUND in words:
         return True
-    if (
-        answer.status < 0
-        or answer.status == TRY_LATER
-        or any(s in words.lower() for s in NOT_REACHED)
-    ):
+    if answer.status < 0 or answer.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
         answer.checked()
     name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
     conditions = tuple(pair for pair in request.hard if pair[0] != name)
@@ -80,13 +72,9 @@ def verify_request_command(cell: GridEngineCell, request: JobRequest) -> Argv:
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
-def mark_refused_job(
-    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
-) -> None:
+def mark_refused_job(cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> None:
     """Replace a job's lists, and write the refusal into its context for `qstat -j`."""
-    run_client(
-        cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)
-    ).checked()
+    run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
 
 
 def mark_refused_job_command(
@@ -95,9 +83,6 @@ def mark_refused_job_command(
     """Build the one command that changes a refused job's lists and context."""
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
-    note = "".join(
-        " " if character in "\n\t" else ";" if character == "," else character
-        for character in reason
-    )
+    note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)
     note = f"{REFUSED}={note[:REASON_CHARACTERS]}"
     return (f"{cell.binaries}/qalter", *options, "-ac", note, job)

@@ -18,12 +18,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.elastic.published_balance import TasksEndedInMinute
 from gridbridge.model.job import ArrayEndQuery, JobEnd, JobKillReason
-from gridbridge.model.remote_job_accounting import (
-    RESCHEDULED,
-    JobRunAccounting,
-    RemoteJobRunAccounting,
-    queue_wait_s,
-)
+from gridbridge.model.remote_job_accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting, queue_wait_s
 from gridbridge.model.transfer_name import NO_TASK
 
 FRONT = (  # fields of an accounting line before the category
@@ -81,9 +76,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
-    match = next(
-        (candidate for form in _forms(fields) if (candidate := form.search(f":{fields[-1]}"))), None
-    )
+    match = next((candidate for form in _forms(fields) if (candidate := form.search(f":{fields[-1]}"))), None)
     if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has the form of no version that is known")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
@@ -189,9 +182,7 @@ def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) 
     return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
 
 
-def parse_accounting_records(
-    data: bytes, *, zone: tzinfo | None = None
-) -> tuple[JobRunAccounting, ...]:
+def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
     """Parse `qacct -j JOB`, or lines of the accounting file, in their order.
 
     The result is empty if qacct says that there are no records. Empty or truncated output is a
@@ -206,9 +197,7 @@ def parse_accounting_records(
     return tuple(_record(fields, zone) for fields in records)
 
 
-def read_accounting_lines(
-    data: bytes, prefix: str
-) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
+def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
     """Parse whole lines of the accounting file whose account begins with `prefix`.
 
     Returns each record with its line, and how many lines could not be parsed or lie inside another
@@ -230,9 +219,7 @@ def read_accounting_lines(
     return tuple(records), skipped
 
 
-def read_array_task_records(
-    data: bytes, arrays: Sequence[ArrayEndQuery]
-) -> Iterator[JobRunAccounting]:
+def read_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
     """Yield the records of array tasks from lines of the file and their neighbours.
 
     Lines that can't be parsed or lie inside another record are skipped.
@@ -261,9 +248,7 @@ def read_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, 
             wait_s = queue_wait_s(submitted, started, ended)
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
-                times = TasksEndedInMinute(
-                    minute=int(ended // 60), tasks=1, run_s=ended - started, wait_s=wait_s
-                )
+                times = TasksEndedInMinute(minute=int(ended // 60), tasks=1, run_s=ended - started, wait_s=wait_s)
                 yield times, fields["owner"], fields["jobname"]
 
 

@@ -104,19 +104,13 @@ def _set_complex(edit: SetupEdit) -> str:
 
 def _drop_complex(edit: SetupEdit) -> str:
     other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
-    return (
-        f'({FOLDER} && qconf -sc >"$d/now" && sed {other_rows} "$d/now" >"$d/new"'
-        ' && qconf -Mc "$d/new")'
-    )
+    return f'({FOLDER} && qconf -sc >"$d/now" && sed {other_rows} "$d/now" >"$d/new" && qconf -Mc "$d/new")'
 
 
 def _add_queue(edit: SetupEdit) -> str:
     edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
     copied = f" {_quoted(edit.attribute)}" if edit.attribute else ""
-    return (
-        f'({FOLDER} && qconf -sq{copied} >"$d/now" &&'
-        f' sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
-    )
+    return f'({FOLDER} && qconf -sq{copied} >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
 
 
 def _sed_setting(attribute: str, value: str) -> str:

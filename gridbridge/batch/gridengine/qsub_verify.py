@@ -53,10 +53,7 @@ def _without_script(text: bytes) -> bytes:
 
 def _resources(tag: str, text: str) -> str:
     pairs = (word.partition("=") for word in text.split(",") if word)
-    return _outer(
-        tag,
-        (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs),
-    )
+    return _outer(tag, (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs))
 
 
 def _list(tag: str, inner: str, text: str) -> str:
@@ -69,8 +66,7 @@ def _parallel(text: str) -> str:
         return ""
     ranges = [part.partition(":")[0] for part in match[2].split(",")]
     ends = (
-        _element("RN_min", bounds.partition("-")[0] or "1")
-        + _element("RN_max", bounds.rpartition("-")[2])
+        _element("RN_min", bounds.partition("-")[0] or "1") + _element("RN_max", bounds.rpartition("-")[2])
         for bounds in ranges
     )
     return _element("JB_pe", match[1]) + _outer("JB_pe_range", ends)

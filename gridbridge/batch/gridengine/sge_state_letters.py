@@ -4,12 +4,7 @@ The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed
 a new combination keeps its facts. Hot programs load this module.
 """
 
-from gridbridge.model.states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueInstanceStateFact,
-)
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 
 OF_JOBS = {
     "q": (JobStateFact.WAITING,),
@@ -23,11 +18,7 @@ OF_JOBS = {
         JobStateFact.SUSPENDED,
         JobStateFact.BY_QUEUE,
     ),  # also suspended by a calendar or a superordinate queue
-    "T": (
-        JobStateFact.RUNNING,
-        JobStateFact.SUSPENDED,
-        JobStateFact.BY_THRESHOLD,
-    ),  # suspend_thresholds
+    "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # suspend_thresholds
     "d": (JobStateFact.DELETING,),
     "E": (JobStateFact.ERROR,),  # qmod -cj
     "R": (JobStateFact.RESTARTED,),

@@ -25,9 +25,7 @@ def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
     try:
         cell_object_queries.require_qmaster_answer(cell)
         ahead_s = cell_object_queries.query_qmaster_clock_offset_s(cell, now)
-        return ClusterFacts(
-            version=cell_object_queries.query_client_version(cell), ahead_s=ahead_s, master=master
-        )
+        return ClusterFacts(version=cell_object_queries.query_client_version(cell), ahead_s=ahead_s, master=master)
     except GridbridgeError as error:
         port = cell_object_queries.find_other_qmaster_port(cell) if master and not cell.login else 0
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
@@ -36,9 +34,7 @@ def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
 def count_batch_slots(cell: GridEngineCell) -> int:
     """Return the batch slots, without the slots of transfer and best-effort queues."""
     transfers = {
-        name
-        for name, queue in cell_object_queries.query_queue_settings(cell).items()
-        if is_transfer_queue(queue)
+        name for name, queue in cell_object_queries.query_queue_settings(cell).items() if is_transfer_queue(queue)
     }
     queues = cell_object_queries.query_queue_instances(cell, "")
     ours = (queue for queue in queues if not queue.is_besteffort)
@@ -46,9 +42,7 @@ def count_batch_slots(cell: GridEngineCell) -> int:
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def read_remote_setup(
-    cell: GridEngineCell, of_host: str, _home: CellQconfSettings
-) -> CellQconfSettings:
+def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
     """Return the cell's objects that a transfer from this host involves."""
     return (
         cell_object_queries.query_remote_cell_setup(cell)

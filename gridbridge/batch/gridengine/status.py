@@ -16,13 +16,7 @@ from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.job import (
-    ArrayEndQuery,
-    ArrayLimits,
-    FutureDatedJobEnd,
-    JobAccountAndErrors,
-    JobEnd,
-)
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureDatedJobEnd, JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.remote_job_accounting import JobRunAccounting
@@ -72,9 +66,7 @@ def query_job_end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | N
     Raises ConflictingEnds if its accounting records contradict each other. qacct does not tell
     parts of a parallel job from the whole, whose record comes last.
     """
-    ours = [
-        record for record in query_accounting_records(cell, job_id) if record.account == account
-    ]
+    ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
     end, is_disputed = settle_job_end(whole, datetime.now(UTC))
     if is_disputed:
@@ -98,33 +90,23 @@ def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> d
 
 
 def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[JobRunAccounting]:
-    return [
-        record
-        for record in query_accounting_records(cell, array.job_id)
-        if record.account == array.account
-    ]
+    return [record for record in query_accounting_records(cell, array.job_id) if record.account == array.account]
 
 
 def _ends(records: Iterable[JobRunAccounting]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[JobRunAccounting]]()
     for record in records:
         by_task.setdefault(record.task, []).append(record)
-    ends = {
-        task: final_or_future_job_end(task_records, now) for task, task_records in by_task.items()
-    }
+    ends = {task: final_or_future_job_end(task_records, now) for task, task_records in by_task.items()}
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
-def query_begun_indices(
-    cell: GridEngineCell, arrays: Mapping[int, str]
-) -> dict[int, frozenset[int]]:
+def query_begun_indices(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of array tasks that have begun and not ended.
 
     `qstat -j` does not show whether other tasks still wait.
     """
-    answer = _ask(
-        cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
-    ).checked()
+    answer = _ask(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
     return {
         detail.job_id: frozenset(detail.begun)
         for detail in parse_job_detail(answer.stdout)
@@ -135,9 +117,7 @@ def query_begun_indices(
 def query_array_limits(cell: GridEngineCell) -> ArrayLimits:
     """Return the cell's limits on arrays (sge_conf(5), max_aj_tasks and the next)."""
     settings = qconf.parse_object_attributes(query_object(cell, "-sconf"))
-    limits = {
-        name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()
-    }
+    limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
     of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
     return ArrayLimits(
         tasks=min(filter(None, of_array), default=0),
@@ -151,9 +131,7 @@ def _flush_s(reporting: str) -> float:
     """Return the interval at which accounting is written (sge_conf(5), accounting_flush_time)."""
     settings = dict(word.partition("=")[::2] for word in reporting.split())
     usual = settings.get("flush_time", FLUSH_TIME)
-    hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[
-        :3
-    ]
+    hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[:3]
     if not all(part.isdigit() for part in (hours, minutes, seconds)):
         return _flush_s("")
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)

@@ -4,11 +4,7 @@ Grid Engine's clients have the same exit status for most errors, so a failed sub
 classified by its message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where noted).
 """
 
-from gridbridge.batch.batch_submission_outcome import (
-    SubmissionOutcome,
-    SubmissionResult,
-    answer_to_failed_submission,
-)
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.submitted_request import (
@@ -75,17 +71,10 @@ def submit_held_job(cell: GridEngineCell, spec: JobSpec) -> SubmissionResult:
         return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        answer = run_client(
-            cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark
-        )
+        answer = run_client(cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark)
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
             ordinary = client_commands.preemptible_as_lowest_priority(spec)
-            answer = run_client(
-                cell,
-                client_commands.submit_held_job_command(cell, ordinary),
-                spec.script,
-                mark=mark,
-            )
+            answer = run_client(cell, client_commands.submit_held_job_command(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return answer_to_failed_submission(error)
     return _read_answer(answer)
@@ -105,8 +94,7 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
         return SubmissionResult(SubmissionOutcome.UNSURE, reason=reason)
     return SubmissionResult(
-        SubmissionOutcome.DENIED if FROM_HERE in message else SubmissionOutcome.REFUSED,
-        reason=reason,
+        SubmissionOutcome.DENIED if FROM_HERE in message else SubmissionOutcome.REFUSED, reason=reason
     )
 
 
@@ -145,15 +133,11 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
 
     `qstat -j NAME` shows all users' jobs of the name, so any user could make its output too long.
     """
-    listed = (
-        run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
-    )
+    listed = run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
         # rarely needed: only after a lost answer
-        from gridbridge.batch.gridengine.arrays_by_submitted_name import (
-            find_arrays_by_submitted_name,
-        )
+        from gridbridge.batch.gridengine.arrays_by_submitted_name import find_arrays_by_submitted_name
 
         jobs = sorted({*jobs, *find_arrays_by_submitted_name(cell, listed, transfer, owner)})
     return jobs
@@ -173,18 +157,12 @@ def query_owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
     return parse_owner_and_account(xml)
 
 
-def query_live_indices(
-    cell: GridEngineCell, arrays: dict[str, str]
-) -> dict[str, tuple[range, ...]]:
+def query_live_indices(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of the caller's array tasks that wait or run."""
-    return parse_array_indices(
-        run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays
-    )
+    return parse_array_indices(run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays)
 
 
-def hold_array_tasks(
-    cell: GridEngineCell, array: str, _name: str, indices: tuple[range, ...]
-) -> tuple[range, ...]:
+def hold_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Put a user hold on array tasks; return the indices of waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
@@ -217,15 +195,10 @@ def query_job_requests(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int,
 
 def query_job_accounts(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs by one query; gone jobs are left out."""
-    return {
-        number: parse_owner_and_account(part)[1]
-        for number, part in query_job_details_xml(cell, jobs)
-    }
+    return {number: parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)}
 
 
-def query_job_details_xml(
-    cell: GridEngineCell, jobs: tuple[int, ...]
-) -> "Iterator[tuple[int, bytes]]":
+def query_job_details_xml(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
     """Yield the cell's XML about several jobs, by job id; ParseError if it is incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
@@ -263,9 +236,7 @@ def release_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> N
 
 def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
     """Give a job a far start time so that it can't restart; its own is kept in its context."""
-    run_client(
-        cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC
-    ).checked()
+    run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
 def restore_start_time(cell: GridEngineCell, job: str) -> str:
@@ -275,9 +246,7 @@ def restore_start_time(cell: GridEngineCell, job: str) -> str:
     """
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
-        run_client(
-            cell, client_commands.restore_start_time_command(cell, job, request.own_start), zone=UTC
-        ).checked()
+        run_client(cell, client_commands.restore_start_time_command(cell, job, request.own_start), zone=UTC).checked()
     return request.odd_start
 
 
@@ -301,16 +270,12 @@ def delete_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: st
     _do(cell, client_commands.delete_array_tasks_command(cell, array, indices), gone_is_fine=True)
 
 
-def pin_job_to_queue(
-    cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
-) -> None:
+def pin_job_to_queue(cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
     _do(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard))
 
 
-def restore_queue_list(
-    cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
-) -> str:
+def restore_queue_list(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore a job's own queue list.
 
     If these queues no longer exist, the job may start in any queue, and the list is returned.
@@ -400,12 +365,7 @@ def _names(tasks: str, task: str) -> bool:
 
 def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
     """Return a limit of a queue, with the value for one host (queue_conf(5))."""
-    lines = (
-        run_client(cell, client_commands.show_queue_command(cell, queue))
-        .checked()
-        .stdout.decode()
-        .splitlines()
-    )
+    lines = run_client(cell, client_commands.show_queue_command(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]
@@ -420,12 +380,7 @@ def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
 
 
 def run_client(
-    cell: GridEngineCell,
-    argv: Argv,
-    stdin: bytes = b"",
-    zone: str = "",
-    mark: str = "",
-    most_bytes: int = ANSWER_BYTES,
+    cell: GridEngineCell, argv: Argv, stdin: bytes = b"", zone: str = "", mark: str = "", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
 

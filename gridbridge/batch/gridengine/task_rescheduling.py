@@ -117,14 +117,10 @@ def query_reschedulable_tasks(
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the requests of all tasks on hosts that may be rerun elsewhere."""
     by_host = query_tasks_on_hosts(cell, list(hosts))
-    free = query_reschedulable_jobs(
-        cell, {task.job for tasks in by_host.values() for task in tasks}, now_s
-    )
+    free = query_reschedulable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
     return {
         host: tuple(
-            replace(free[task.job], slots=task.slots)
-            for task in tasks
-            if task.job in free and not task.is_stopped
+            replace(free[task.job], slots=task.slots) for task in tasks if task.job in free and not task.is_stopped
         )
         for host, tasks in by_host.items()
     }
@@ -145,9 +141,7 @@ def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool
     return True
 
 
-def query_tasks_on_hosts(
-    cell: GridEngineCell, hosts: Sequence[str]
-) -> Mapping[str, tuple[RunningHostTask, ...]]:
+def query_tasks_on_hosts(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
     """Return the tasks that run on the given hosts now."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):

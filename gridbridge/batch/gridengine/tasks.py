@@ -61,9 +61,7 @@ def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
         submit.hold_job(cell, local.local)
 
 
-def keep_job_off_queues(
-    cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]
-) -> None:
+def keep_job_off_queues(cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]) -> None:
     """Replace a job's queue list and keep its own in its context."""
     job = str(local.job)
     own = submit.query_job_request(cell, job)
@@ -91,10 +89,7 @@ def require_runnable_variant(
 ) -> None:
     """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
     own = submit.query_job_request(cell, str(local.job))
-    requests = (
-        home_job_verification.request_with_replaced_lists(own, hard, queues)
-        for hard, queues in variants(own)
-    )
+    requests = (home_job_verification.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own))
     if not any(home_job_verification.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
 
@@ -107,14 +102,10 @@ def query_job_rerun(
 ) -> str:
     """Return the job's own `-r`, or else the rerun setting of its possible local queues."""
     request = submit.query_job_request(cell, str(local.job))
-    return request.rerun or of_queues(
-        request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues)
-    )
+    return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
     """Log an invalid value that a user wrote in place of a job's own value."""
     if value:
-        _log.warning(
-            "event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why
-        )
+        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why)

@@ -48,21 +48,15 @@ def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
     listed = (
-        run_client(cell, client_commands.list_jobs_of_owner_command(cell, detail.owner), zone="UTC")
-        .checked()
-        .stdout
+        run_client(cell, client_commands.list_jobs_of_owner_command(cell, detail.owner), zone="UTC").checked().stdout
     )
     taken_at = datetime.now(UTC)
-    snapshot = parse_cluster_snapshot(
-        listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC
-    )
+    snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
     rows = snapshot.jobs.get(job, ())
     hindrances = detail.messages
     if not hindrances and any(row.state.can_start for row in rows):
         hindrances = _verified(cell, str(job))
-    return ListedJobStatus(
-        job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances
-    )
+    return ListedJobStatus(job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances)
 
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
@@ -89,11 +83,7 @@ def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
     return QueueAdmission(
         slots=int(slots) if slots.isdigit() else None,
         environments=parse_qconf_words(plain["pe_list"]) if "pe_list" in plain else None,
-        people=tuple(
-            person
-            for user_list in shown
-            for person in parse_qconf_words(user_list.get("entries", ""))
-        )
+        people=tuple(person for user_list in shown for person in parse_qconf_words(user_list.get("entries", "")))
         or None,
     )
 

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import (
-    MAY_REST,
-    OarResource,
-    parse_nodes_and_jobs,
-    parse_oar_resources,
-)
+from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_nodes_and_jobs, parse_oar_resources
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.transfer_route import OarServer
 
@@ -75,9 +70,7 @@ def run_root_node_verb(*words: str) -> None:
 
 def query_node_facts(server: OarServer, host: str) -> OarNodeState:
     """Query the state of an OAR node; best-effort jobs don't count."""
-    return parse_node_facts(
-        run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host
-    )
+    return parse_node_facts(run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host)
 
 
 def parse_node_facts(document: bytes, host: str) -> OarNodeState:
@@ -85,9 +78,7 @@ def parse_node_facts(document: bytes, host: str) -> OarNodeState:
     resources, jobs = parse_nodes_and_jobs(document)
     own = [resource for resource in resources if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
-    occupied = (
-        job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort)
-    )
+    occupied = (job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort))
     return OarNodeState(
         is_listed=bool(own),
         is_idle=all(ids.isdisjoint(job_resources) for job_resources in occupied),
@@ -100,25 +91,18 @@ def parse_node_facts(document: bytes, host: str) -> OarNodeState:
 
 def query_host_tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all nodes that have any, without nodes in maintenance."""
-    return parse_node_tags(
-        run_client(server, oar_commands.show_nodes_command(server)).checked().stdout
-    )
+    return parse_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
 
 
 def list_taggable_hosts(server: OarServer) -> tuple[str, ...]:
     """Return all nodes of the OAR server."""
-    resources = parse_oar_resources(
-        run_client(server, oar_commands.show_nodes_command(server)).checked().stdout
-    )
+    resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
 def parse_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Parse the tags of nodes that are alive or may be woken."""
-    return {
-        host: tuple(text.split(BETWEEN))
-        for host, text in _tags_of_hosts(parse_oar_resources(document))
-    }
+    return {host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_oar_resources(document))}
 
 
 def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:

@@ -104,9 +104,7 @@ def oarsub_property_condition(request: JobRequest) -> str:
     """Return the requested resources that are OAR properties, as an SQL condition."""
     pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
     conditions = [_condition(name, value) for name, value in pairs]
-    conditions += [
-        f"({' OR '.join(_condition(*pair) for pair in clause)})" for clause in request.either
-    ]
+    conditions += [f"({' OR '.join(_condition(*pair) for pair in clause)})" for clause in request.either]
     return " AND ".join(conditions)
 
 
@@ -135,9 +133,7 @@ def _is_right(name: str, value: str) -> bool:
         return True
     if name == WALLTIME:
         parts = value.split(":")
-        return value.upper() in NO_LIMIT or (
-            len(parts) <= 3 and all(not part or part.isdecimal() for part in parts)
-        )
+        return value.upper() in NO_LIMIT or (len(parts) <= 3 and all(not part or part.isdecimal() for part in parts))
     if name.startswith(LEVEL):
         return value.isascii() and value.isdecimal() and int(value) > 0
     return value.isprintable() and "\\" not in value
@@ -178,19 +174,10 @@ def show_job_command(server: OarServer, job: str) -> Argv:
 
 def show_end_and_usage_command(server: OarServer, job: str) -> Argv:
     """Build the command that shows one job and the usage files of its id."""
-    show, folder = (
-        " ".join(map(quote_for_sh, show_job_command(server, job))),
-        server.ends.rpartition("/")[0],
-    )
+    show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
-        used = " ".join(
-            map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job))
-        )
-    return (
-        "/bin/sh",
-        "-c",
-        f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}",
-    )
+        used = " ".join(map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
+    return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
 def show_held_jobs_command(server: OarServer, transfer: str, owner: str) -> Argv:
@@ -234,9 +221,7 @@ def release_arrays_command(server: OarServer, arrays: Argv) -> Argv:
 
 def delete_array_command(server: OarServer, array: str) -> Argv:
     """Build the command that deletes all jobs of an array."""
-    return _far(
-        server, "delete_array", array, *time_limited_command(server, "oardel", "--array", array)
-    )
+    return _far(server, "delete_array", array, *time_limited_command(server, "oardel", "--array", array))
 
 
 def delete_array_tasks_command(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
@@ -247,23 +232,16 @@ def delete_array_tasks_command(server: OarServer, array: str, jobs: dict[str, in
 
 def show_live_array_tasks_command(server: OarServer, *arrays: str) -> Argv:
     """Build the command that shows the live jobs of arrays."""
-    condition = (
-        f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
-    )
+    condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_ended_array_tasks_command(
-    server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]"
-) -> Argv:
+def show_ended_array_tasks_command(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
     """Build the command that shows the ended jobs of arrays at these indices."""
     condition = " OR ".join(
-        f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})"
-        for array, indices in arrays
+        f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
-    return time_limited_command(
-        server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}"
-    )
+    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
 
 
 def signal_job_command(server: OarServer, signal: str, job: str) -> Argv:
@@ -277,11 +255,7 @@ def delete_job_command(server: OarServer, job: str) -> Argv:
 
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
-    return [
-        (name, value)
-        for name, value in request.hard
-        if not is_home_only_resource(name) and name != WALLTIME
-    ]
+    return [(name, value) for name, value in request.hard if not is_home_only_resource(name) and name != WALLTIME]
 
 
 def _is_property(name: str) -> bool:

@@ -59,12 +59,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.model.states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueInstanceStateFact,
-)
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import local_host_facts as this_host
 from gridbridge.shell.runner import LIST_BYTES
@@ -103,16 +98,10 @@ def query_demand_outputs(server: OarServer) -> tuple[SavedBatchProgramOutputs, s
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
-    answer = (
-        run_client(server, server_queries.demand_query_command(server), most_bytes=LIST_BYTES)
-        .checked()
-        .stdout
-    )
+    answer = run_client(server, server_queries.demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
     resources = parse_oar_resources(split_combined_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return SavedBatchProgramOutputs(
-        oar=answer + encode_reachable_hosts(_reachable(halted))
-    ), this_host.this_host_name()
+    return SavedBatchProgramOutputs(oar=answer + encode_reachable_hosts(_reachable(halted))), this_host.this_host_name()
 
 
 def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
@@ -133,9 +122,7 @@ def _answers(host: str) -> bool:
     return False
 
 
-def parse_oar_demand(
-    document: bytes, queue: str
-) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     """Parse the printed outputs; ParseError if they are incomplete or without resources.
 
     `queue` names the queue for all jobs except best-effort jobs.
@@ -166,21 +153,14 @@ def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
     all_resources = defaultdict[str, list[OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
-    living = {
-        host: [slot for slot in host_slots if slot.is_alive]
-        for host, host_slots in all_resources.items()
-    }
+    living = {host: [slot for slot in host_slots if slot.is_alive] for host, host_slots in all_resources.items()}
     return {host: living[host] or host_slots for host, host_slots in all_resources.items()}
 
 
 def _sizes(
-    of_host: Mapping[str, Sequence[OarResource]],
-    facts: Mapping[str, frozenset[str]],
-    jobs: Iterable[OarJob],
+    of_host: Mapping[str, Sequence[OarResource]], facts: Mapping[str, frozenset[str]], jobs: Iterable[OarJob]
 ) -> OarNodeSlotCounts:
-    named = {
-        level for job in jobs if not job.is_over for level in requested_level_names(job.wanted)
-    }
+    named = {level for job in jobs if not job.is_over for level in requested_level_names(job.wanted)}
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
     return OarNodeSlotCounts(
@@ -198,11 +178,7 @@ def _inside(level: str, resources: Iterable[OarResource]) -> int:
         if unit is not None:
             hosts.setdefault(unit, set()).add(resource.host)
             slots[unit] += 1
-    return (
-        min(slots.values(), default=0)
-        if all(len(unit_hosts) == 1 for unit_hosts in hosts.values())
-        else 0
-    )
+    return min(slots.values(), default=0) if all(len(unit_hosts) == 1 for unit_hosts in hosts.values()) else 0
 
 
 def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
@@ -237,21 +213,13 @@ def _instances(
     reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
-        slots_on = Counter(
-            where[resource_id]
-            for resource_id in job.resources - shared[kind]
-            if resource_id in where
-        )
+        slots_on = Counter(where[resource_id] for resource_id in job.resources - shared[kind] if resource_id in where)
         if job.is_active:
             shared[kind] |= job.resources
             for host, slots in slots_on.items():
                 running[kind, host].append(_begun(job, slots))
         else:
-            reserved.update(
-                where[resource_id]
-                for resource_id in job.reserved | job.resources
-                if resource_id in where
-            )
+            reserved.update(where[resource_id] for resource_id in job.reserved | job.resources if resource_id in where)
     for host, resources in of_host.items():
         state = QueueInstanceState(facts[host], render_queue_state_letters(facts[host]))
         for kind, total in ((queue, len(resources)), (BEST_EFFORT, len(resources))):
@@ -370,11 +338,7 @@ def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
 
 def _environment(name: str) -> ParallelEnvironment:
     if name in (ONE, ANY, EVERY):
-        spread = (
-            ParallelSlotDistribution.ONE_HOST if name == ONE else ParallelSlotDistribution.ANY_HOSTS
-        )
+        spread = ParallelSlotDistribution.ONE_HOST if name == ONE else ParallelSlotDistribution.ANY_HOSTS
         return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
     fixed = ParallelSlotDistribution.FIXED
-    return ParallelEnvironment(
-        name=name, spread=fixed, per_host=slots_per_node_in_pe_name(name), slots=ENOUGH
-    )
+    return ParallelEnvironment(name=name, spread=fixed, per_host=slots_per_node_in_pe_name(name), slots=ENOUGH)

@@ -21,7 +21,5 @@ def listen_for_job_ends(server: OarServer) -> Iterator[list[int]]:
     if server.login is None:
         raise GridbridgeError("ends are told over a connection by ssh alone")
     with open(LISTENER, "rb") as text:
-        for chunk in ssh.stream_output_over_ssh(
-            server.login, COMMAND.format(server.ends), text.read()
-        ):
+        for chunk in ssh.stream_output_over_ssh(server.login, COMMAND.format(server.ends), text.read()):
             yield job_ids_in_push(chunk)

@@ -109,9 +109,7 @@ class OarJob:
             self.reserved = frozenset(_table(shown.get("reserved_resources")))
             self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
             self.wanted = str(shown.get("wanted_resources") or "")
-            self.is_inner = any(
-                str(kind).startswith(INNER) for kind in _items(shown.get("types") or [])
-            )
+            self.is_inner = any(str(kind).startswith(INNER) for kind in _items(shown.get("types") or []))
             self.events = _events(shown["events"])
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: no whole job: {error!r}") from error
@@ -193,13 +191,8 @@ class OarJob:
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
-        facts = {
-            *FACTS.get(word, (JobStateFact.UNKNOWN,)),
-            *((JobStateFact.DELETING,) if self.is_deleted else ()),
-        }
-        return JobState(
-            facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts)
-        )
+        facts = {*FACTS.get(word, (JobStateFact.UNKNOWN,)), *((JobStateFact.DELETING,) if self.is_deleted else ())}
+        return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
     def why(self, *kinds: str) -> str:
         """Return the text of the job's first event of these types; empty without such an event."""
@@ -283,9 +276,7 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():
-            yield OarstatJobLine(
-                job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at]
-            )
+            yield OarstatJobLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
 
 
 def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:

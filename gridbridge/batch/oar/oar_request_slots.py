@@ -29,9 +29,7 @@ class OarSlotDistribution(NamedTuple):
     slots: int
     pe: str
     is_whole: bool = False  # whether the job uses whole nodes
-    groups: tuple[
-        "OarSlotDistribution", ...
-    ] = ()  # parts of a request with `+` and different layouts
+    groups: tuple["OarSlotDistribution", ...] = ()  # parts of a request with `+` and different layouts
 
     @property
     def is_on_all(self) -> bool:
@@ -70,9 +68,9 @@ def smallest_slot_alternative(
     request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> OarSlotDistribution:
     """Return the smallest of the alternative slot distributions of a request."""
-    return request_slot_distributions(
-        request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message
-    )[0]
+    return request_slot_distributions(request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message)[
+        0
+    ]
 
 
 def requested_level_names(request: str) -> list[str]:
@@ -80,9 +78,7 @@ def requested_level_names(request: str) -> list[str]:
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
-def request_slot_distributions(
-    request: str, sizes: OarNodeSlotCounts, message: str = ""
-) -> list[OarSlotDistribution]:
+def request_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
     """Return the possible slot counts of a request, and their layout on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
@@ -112,9 +108,7 @@ def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribut
     """Parse groups joined by `+`; groups of whole nodes do not share nodes."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
-    reported -= sum(
-        math.prod(_count(value, 1) for value in levels.values()) for levels in other_kinds
-    )
+    reported -= sum(math.prod(_count(value, 1) for value in levels.values()) for levels in other_kinds)
     groups = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND not in group]
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
@@ -129,9 +123,7 @@ def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribut
     return OarSlotDistribution(slots, ANY, groups=tuple(distributions))
 
 
-def _each_group(
-    groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
-) -> list[OarSlotDistribution]:
+def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts) -> list[OarSlotDistribution]:
     """Parse each group; the last group of unknown size gets the reported slots that remain."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
@@ -173,14 +165,10 @@ def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> 
         return OarSlotDistribution(nodes * per_node, f"{ON_ALL}{per_node}", is_whole)
     if nodes == per_node == 1 and not is_whole:
         return OarSlotDistribution(1, "")
-    return OarSlotDistribution(
-        nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole
-    )
+    return OarSlotDistribution(nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole)
 
 
-def _without_nodes(
-    levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts
-) -> OarSlotDistribution:
+def _without_nodes(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
         distribution := _in_units(levels, inside, reported, sizes)
     ):
@@ -211,9 +199,7 @@ def _in_units(
     if per_unit == 1 or units > MOST_UNITS:
         return _anywhere(units * per_unit)
     unit = OarSlotDistribution(per_unit, ONE)
-    return (
-        unit if units == 1 else OarSlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
-    )
+    return unit if units == 1 else OarSlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
 
 
 def _anywhere(slots: int) -> OarSlotDistribution:

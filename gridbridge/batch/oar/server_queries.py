@@ -27,9 +27,7 @@ MOST_REQUESTS = 500  # most waiting arrays and single jobs; one job of each is q
 MOST_HELD = 1_000  # most listed held jobs, with their state only
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
-ACTIVE = (
-    "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
-)
+ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
 FORGEABLE = (  # a job held since its submission, or a copy that OAR made
@@ -55,9 +53,7 @@ LINES = (
 )
 
 
-def nodes_and_jobs_query_command(
-    server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]
-) -> Argv:
+def nodes_and_jobs_query_command(server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
     """Build the query for nodes, our jobs, and a line for each other counted job.
 
     Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
@@ -111,8 +107,4 @@ def _answer(*questions: Argv) -> Argv:
     """Return one command that runs several queries in order and prints a final mark."""
     between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
-    return (
-        "/bin/sh",
-        "-c",
-        f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}",
-    )
+    return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

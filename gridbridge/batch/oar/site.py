@@ -28,9 +28,7 @@ def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
-def read_remote_setup(
-    server: OarServer, _of_host: str, home: CellQconfSettings
-) -> CellQconfSettings:
+def read_remote_setup(server: OarServer, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
     """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
     query_oar_version(server)
     return CellQconfSettings.bare(host_of_oar_clients(server), home.environments)
@@ -53,22 +51,13 @@ def host_of_oar_clients(server: OarServer) -> str:
 
 def query_oar_version(server: OarServer) -> str:
     """Return the version of OAR's client programs, e.g. `OAR 2.5.9`."""
-    text = (
-        run_client(server, oar_commands.show_oar_version_command(server))
-        .checked()
-        .stdout.decode("utf-8", "replace")
-    )
+    text = run_client(server, oar_commands.show_oar_version_command(server)).checked().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
 def query_clock_offset_s(server: OarServer, now: float) -> float:
     """Return how far the client host's clock is ahead of `now`."""
-    text = (
-        run_client(server, oar_commands.TELL_TIME)
-        .checked()
-        .stdout.decode("utf-8", "replace")
-        .strip()
-    )
+    text = run_client(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
     try:
         return float(text) - now
     except ValueError as error:

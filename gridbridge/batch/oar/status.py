@@ -28,13 +28,7 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import (
-    ArrayEndQuery,
-    ArrayLimits,
-    JobAccountAndErrors,
-    JobEnd,
-    JobKillReason,
-)
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_name import PREFIX
@@ -51,11 +45,7 @@ NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # events of killed jobs, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
-KILLED_FOR = {
-    PREEMPTED: JobKillReason.PLACE,
-    "WALLTIME": JobKillReason.WALLTIME,
-    DELETED: JobKillReason.DELETION,
-}
+KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
 NOT_TOLD = (None, None)  # user and system time, both unknown
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
 QUERY_FAILED = b"DBD::"  # start of a database error, after which oarstat exits with 0
@@ -111,16 +101,13 @@ def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
-def query_array_ends(
-    server: OarServer, arrays: Sequence[ArrayEndQuery]
-) -> dict[str, dict[int, JobEnd | None]]:
+def query_array_ends(server: OarServer, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
     The tasks are queried in portions, so that each query ends in time.
     """
     answers = (
-        _ask(server, oar_commands.show_ended_array_tasks_command(server, question))
-        for question in _questions(arrays)
+        _ask(server, oar_commands.show_ended_array_tasks_command(server, question)) for question in _questions(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
     return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
@@ -145,9 +132,7 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
 def query_begun_indices(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
     living: dict[int, list[int]] = {}
-    for job in parse_oarstat_jobs(
-        _ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
-    ):
+    for job in parse_oarstat_jobs(_ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
@@ -166,10 +151,7 @@ def query_job_details(server: OarServer, job_id: int) -> tuple[JobAccountAndErro
 
 def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
-    jobs = {
-        int(job.id): job
-        for job in (*parse_jobs_without_details(waiting), *parse_oarstat_jobs(active))
-    }
+    jobs = {int(job.id): job for job in (*parse_jobs_without_details(waiting), *parse_oarstat_jobs(active))}
     return [jobs[number] for number in sorted(jobs)]
 
 
@@ -191,18 +173,14 @@ def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobL
     return {array: tuple(statuses) for array, statuses in rows.items()}
 
 
-def _queues(
-    resources: list[OarResource], yielding: Container[str], now: float
-) -> tuple[QueueInstanceStatus, ...]:
+def _queues(resources: list[OarResource], yielding: Container[str], now: float) -> tuple[QueueInstanceStatus, ...]:
     """Return one queue a node, with one slot a resource; a drained node accepts no new jobs.
 
     The slots of a standby node are free, because OAR wakes it for a job. Only living resources of a
     node count; a node without any is silent. `yielding` has the best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
-    silent = {slot.host for slot in all_slots} - {
-        slot.host for slot in all_slots if slot.can_run(now)
-    }
+    silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run(now)}
     slots = [slot for slot in all_slots if slot.host in silent or slot.can_run(now)]
     used = {slot.id for slot in slots if slot.jobs}
     occupied = {slot.id for slot in slots if any(job not in yielding for job in slot.jobs)}
@@ -224,10 +202,7 @@ def _queues(
 
 
 def _state(*, is_silent: bool, is_drained: bool) -> QueueInstanceState:
-    facts = (
-        (QueueInstanceStateFact.UNREACHABLE, is_silent),
-        (QueueInstanceStateFact.DISABLED, is_drained),
-    )
+    facts = ((QueueInstanceStateFact.UNREACHABLE, is_silent), (QueueInstanceStateFact.DISABLED, is_drained))
     held = [fact for fact, holds in facts if holds]
     return QueueInstanceState(held, render_queue_state_letters(held))
 
@@ -291,9 +266,7 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(exit_status=UNABLE, reason=reason, host=host)
     if reason := job.why(*UNSEEN):
         is_preempted = PREEMPTED in job.event_types
-        return JobEnd(
-            is_preempted=is_preempted, is_unstarted=not job.started_at, reason=reason, host=host
-        )
+        return JobEnd(is_preempted=is_preempted, is_unstarted=not job.started_at, reason=reason, host=host)
     if not job.started_at and job.is_deleted:
         return None
     if reason := _killed_by(job):
@@ -326,11 +299,7 @@ def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
     back soon. OAR's admission rules decide about other names.
     """
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
-    slots = [
-        resource
-        for resource in parse_oar_resources(answer)
-        if resource.is_slot and not resource.is_drained
-    ]
+    slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
         resource=parse_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
@@ -338,9 +307,7 @@ def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
         project=everything,
         queue=everything,
         rule=everything,
-        node=frozenset(
-            resource.host for resource in slots if resource.can_run(now) or resource.is_suspected
-        ),
+        node=frozenset(resource.host for resource in slots if resource.can_run(now) or resource.is_suspected),
     )
 
 

@@ -6,11 +6,7 @@ depend on the hold wait for that.
 
 import time
 
-from gridbridge.batch.batch_submission_outcome import (
-    SubmissionOutcome,
-    SubmissionResult,
-    answer_to_failed_submission,
-)
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
@@ -45,9 +41,7 @@ def submit_held_job(server: OarServer, spec: JobSpec) -> SubmissionResult:
         return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
     whole = write_job_file(spec, tells=bool(server.ends))
     try:
-        answer = run_client(
-            server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole
-        )
+        answer = run_client(server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return answer_to_failed_submission(error)
     return _read_answer(answer)
@@ -93,12 +87,7 @@ def find_held_job(server: OarServer, transfer: str, owner: str) -> str:
     held = _held(server, transfer, owner)
     if not held:
         return ""
-    scripts = (
-        run_client(server, oar_commands.list_waiting_scripts_command(server))
-        .checked()
-        .stdout.decode()
-        .split()
-    )
+    scripts = run_client(server, oar_commands.list_waiting_scripts_command(server)).checked().stdout.decode().split()
     return next((job for job, script in held.items() if script in scripts), "")
 
 
@@ -109,15 +98,8 @@ def find_duplicate_arrays(server: OarServer, transfer: str, owner: str, array: s
 
 def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
     """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
-    jobs = [
-        job
-        for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner))
-        if job.is_new
-    ]
-    return {
-        job.array if job.is_of_array else job.id: job.script
-        for job in sorted(jobs, key=lambda job: int(job.id))
-    }
+    jobs = [job for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner)) if job.is_new]
+    return {job.array if job.is_of_array else job.id: job.script for job in sorted(jobs, key=lambda job: int(job.id))}
 
 
 def query_owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
@@ -162,9 +144,7 @@ def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -
 
     ranges = parse_index_ranges(indices)
     living = [
-        job
-        for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
-        if not job.is_over
+        job for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)) if not job.is_over
     ]
     ours = [job for job in living if job.account == name]
     jobs = {job.id: job.place for job in ours if any(job.place in span for span in ranges)}
@@ -174,9 +154,7 @@ def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -
         _delete(server, oar_commands.delete_array_tasks_command(server, array, jobs))
 
 
-def hold_array_tasks(
-    server: OarServer, array: str, name: str, indices: tuple[range, ...]
-) -> tuple[range, ...]:
+def hold_array_tasks(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that are held now."""
     for job in _at(server, array, name, indices):
         if job.is_waiting:
@@ -249,9 +227,7 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
-        _unless_over(
-            server, job, oar_commands.signal_job_command(server, oar_commands.SUSPEND, job)
-        )
+        _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.SUSPEND, job))
 
 
 def resume_or_release_job(server: OarServer, job: str) -> None:
@@ -267,9 +243,7 @@ def delete_job(server: OarServer, job: str) -> None:
     """Delete a job, or the copies that OAR resubmitted from an ended job."""
     if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
-            _unless_over(
-                server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE
-            )
+            _unless_over(server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE)
 
 
 def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
@@ -285,9 +259,7 @@ def _copies(server: OarServer, job: str) -> "list[OarJob]":
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
-    return _jobs(
-        server, oar_commands.show_resubmitted_jobs_command(server, jobs[0].name, jobs[0].owner)
-    )
+    return _jobs(server, oar_commands.show_resubmitted_jobs_command(server, jobs[0].name, jobs[0].owner))
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
@@ -299,9 +271,7 @@ def _living(server: OarServer, array: str) -> "OarJob | None":
     return next((task for task in jobs if not task.is_over), None)
 
 
-def _settled(
-    server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]"
-) -> "OarJob | None":
+def _settled(server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
     """Wait until OAR has processed a request about a job; None if the job has ended.
 
     Raises CommandFailed after the server's time limit.
@@ -322,9 +292,7 @@ def _listed(server: OarServer, job: str) -> "OarJob | None":
 
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output import (
-        parse_oarstat_jobs,  # imports json, which submissions do not need
-    )
+    from gridbridge.batch.oar.oar_output import parse_oarstat_jobs  # imports json, which submissions do not need
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
 

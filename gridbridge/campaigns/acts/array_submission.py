@@ -12,12 +12,7 @@ from gridbridge.errors import (
     ParseError,
     RootLedgerUnreadable,
 )
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionResult,
-    CampaignArray,
-    RootLedgerArray,
-    TaskAttempt,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
 from gridbridge.model.campaigns.task_attempt_ranges import (
     format_attempt_ranges,
@@ -71,9 +66,7 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 }
 
 
-def send(
-    arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...],
-) -> tuple[ArraySubmissionResult, ...]:
+def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> tuple[ArraySubmissionResult, ...]:
     """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
 
     Each result has a job id or an error. An error that is not in ERRORS leaves the array's progress
@@ -81,13 +74,9 @@ def send(
     result. An error that concerns all arrays is raised.
     """
     first = arrays[0][0]
-    words = (
-        word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
-    )
+    words = (word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts)))
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    result = privileged_helper_calls.run_gridbridge_as_user(
-        verb, f"c.{first.campaign}", first.cluster, *words
-    )
+    result = privileged_helper_calls.run_gridbridge_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
     if result.status in ERRORS:
         raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_refusal(result))
     lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
@@ -128,9 +117,7 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
     """
     name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
-    return jobs_of_removed_accounts.delete_ownerless_array(
-        policy, array.cluster, owner, name, (*ids, array.job_id)
-    )
+    return jobs_of_removed_accounts.delete_ownerless_array(policy, array.cluster, owner, name, (*ids, array.job_id))
 
 
 def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:

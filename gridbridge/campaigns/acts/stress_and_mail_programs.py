@@ -10,10 +10,7 @@ from email.utils import formatdate
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.campaign_sections import (
-    ClusterCampaignsSection,
-    NotificationsSection,
-)
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, NotificationsSection
 from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel
 from gridbridge.model.fixed_paths import WISH
 from gridbridge.shell.runner import run_program
@@ -30,9 +27,7 @@ def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) 
     A failed script counts as infinite stress. Clusters without a script are left out. The number
     is CiGri's stress_factor.
     """
-    scripts = {
-        name: section.stress_script for name, section in clusters.items() if section.stress_script
-    }
+    scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
     with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
         factors = threads.map(_query_stress_factor, scripts.values(), scripts)
         return dict(zip(scripts, factors, strict=True))

@@ -22,21 +22,14 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
 def write_campaign_plot(
-    campaign: ShownCampaign,
-    ends: Sequence[TaskEndCounts],
-    now: datetime,
-    band: tuple[datetime, ...],
-    path: str,
+    campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
     """Plot a campaign's progress into a file; StandardOutputUnwritable if it can't be written."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
 def campaign_progress_figure(
-    campaign: ShownCampaign,
-    ends: Sequence[TaskEndCounts],
-    now: datetime,
-    band: tuple[datetime, ...],
+    campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
@@ -47,9 +40,7 @@ def campaign_progress_figure(
     return figure
 
 
-def _stacks(
-    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime
-) -> None:
+def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime) -> None:
     """Draw one step per cycle, since task ends are known by cycle only."""
     moments = sorted({end.at for end in ends})
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
@@ -82,11 +73,7 @@ def _only_failed(end: TaskEndCounts) -> TaskEndCounts:
 
 
 def _ahead(
-    axes: Axes,
-    campaign: ShownCampaign,
-    ends: Sequence[TaskEndCounts],
-    now: datetime,
-    band: tuple[datetime, ...],
+    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> None:
     """Draw the forecast of the campaign's end, from P50 to P90."""
     if len(band) != 2 or campaign.ended >= campaign.tasks:
@@ -114,8 +101,6 @@ def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     handles, names = axes.get_legend_handles_labels()
     order = slice(None, None, -1)  # legend in the order of the stacks
     beside = (1.0, 1.0)
-    axes.legend(
-        handles[order], names[order], loc="upper left", bbox_to_anchor=beside, frameon=False
-    )
+    axes.legend(handles[order], names[order], loc="upper left", bbox_to_anchor=beside, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

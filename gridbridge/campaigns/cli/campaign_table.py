@@ -38,9 +38,7 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
     state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
     name, owner = printable_text(campaign.name)[:19], campaign.owner[:16]
-    return ROW.format(
-        campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent
-    )
+    return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
 
 
 def forecast_text(campaign: ShownCampaign) -> str:
@@ -48,8 +46,7 @@ def forecast_text(campaign: ShownCampaign) -> str:
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {with_noun(campaign.ended, 'task')} that ended failed"
     moments = (
-        "unknown" if at is None else at.astimezone().strftime(MOMENT)
-        for at in (campaign.p50_at, campaign.p90_at)
+        "unknown" if at is None else at.astimezone().strftime(MOMENT) for at in (campaign.p50_at, campaign.p90_at)
     )
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
 
@@ -66,12 +63,7 @@ def forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
 
 def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
     """Return a campaign's row of the summary table."""
-    numbers = (
-        campaign.tasks_waiting,
-        campaign.tasks_running,
-        campaign.ended,
-        campaign.tasks_to_fix,
-    )
+    numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, campaign.tasks_to_fix)
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
@@ -118,16 +110,12 @@ def task_line(task: PublishedTask, parameters: Sequence[str]) -> str:
 def further_attempt_lines(task: PublishedTask) -> list[str]:
     """Return a line for each further attempt of a task besides the attempt shown first."""
     return [
-        COPY_ROW.format(
-            "  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt
-        )
+        COPY_ROW.format("  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt)
         for attempt in task.copies
     ]
 
 
-def print_tasks(
-    published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
-) -> None:
+def print_tasks(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.print_line(TASK_HEAD)
@@ -147,9 +135,7 @@ def print_campaign_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: 
     _print_csv(SUMMARY_HEAD, map(campaign_summary_row, campaigns), is_headless)
 
 
-def print_tasks_csv(
-    published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
-) -> None:
+def print_tasks_csv(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
     """Print tasks as comma-separated values."""
     rows = (_cells(task, parameters, is_whole=True) for task in published_tasks)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
@@ -174,9 +160,7 @@ def task_json(task: PublishedTask, parameters: Sequence[str]) -> dict[str, objec
     return row
 
 
-def _cells(
-    task: PublishedTask, parameters: Sequence[str], is_whole: bool = False
-) -> tuple[object, ...]:
+def _cells(task: PublishedTask, parameters: Sequence[str], is_whole: bool = False) -> tuple[object, ...]:
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s

@@ -28,9 +28,7 @@ USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
 @FOLDER
 @VERSION
-def gridclusters(
-    is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str
-) -> int:
+def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str) -> int:
     """Show the clusters that campaigns may use, as the last cycle of the runner found them.
 
     One where no campaign goes on is not asked: it is shown as gridbridge-poller saw it, if that
@@ -69,9 +67,7 @@ def gridclusters(
     return 0
 
 
-def _info(
-    cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool
-) -> str:
+def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     """Return a cluster's kind, its free slots, and the campaigns for which it is closed."""
     is_down, numbers = published_events_and_tasks.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
@@ -84,9 +80,7 @@ def _info(
 
 def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
     """Return a cluster's slot counts under CiGri's names."""
-    unavailable = (
-        None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
-    )
+    unavailable = None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
     return {
         "max_resources": cluster.slots,
         "used_resources": cluster.used,

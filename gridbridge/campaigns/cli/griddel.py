@@ -2,12 +2,7 @@
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_to_transfer_host,
-    runner_wait_messages,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
 from gridbridge.campaigns.cli.gridstat import parse_task_argument
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
@@ -42,18 +37,13 @@ NOT_DONE = {
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("numbers", metavar="ID...", nargs=-1)
 @click.option(
-    *("-c", "--campaign_ids", "--campaign-ids", "listed"),
-    metavar="ID,ID",
-    help="Campaigns, with commas between.",
+    *("-c", "--campaign_ids", "--campaign-ids", "listed"), metavar="ID,ID", help="Campaigns, with commas between."
 )
 @click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks for now.")
 @click.option("-r", "--resume", "is_resume", is_flag=True, help="Let paused campaigns go on.")
 @click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
 @click.option(
-    "--abandon",
-    "is_abandon",
-    is_flag=True,
-    help="As root: end cancelled campaigns whose tasks nobody can delete.",
+    "--abandon", "is_abandon", is_flag=True, help="As root: end cancelled campaigns whose tasks nobody can delete."
 )
 @click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
 @VERBOSE
@@ -85,11 +75,7 @@ def griddel(
       griddel -j 12.7
     """
     words = [*numbers, *(listed.split(",") if listed else [])]
-    verbs = {
-        OwnerRequestVerb.PAUSE: is_pause,
-        OwnerRequestVerb.RESUME: is_resume,
-        OwnerRequestVerb.PURGE: is_purge,
-    }
+    verbs = {OwnerRequestVerb.PAUSE: is_pause, OwnerRequestVerb.RESUME: is_resume, OwnerRequestVerb.PURGE: is_purge}
     verbs[OwnerRequestVerb.ABANDON] = is_abandon
     verbs[OwnerRequestVerb.CANCEL_TASK] = job is not None
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerRequestVerb.CANCEL]
@@ -119,9 +105,7 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
     if tasks := [word for word in words if _is_task(word)]:
         raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise click.UsageError(
-            "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
-        )
+        raise click.UsageError("no id of a campaign; expected ids as gridstat shows them: griddel 12 13")
     return tuple(dict.fromkeys(map(published_events_and_tasks.parse_campaign_number, words)))
 
 
@@ -135,6 +119,4 @@ def _is_task(word: str) -> bool:
 
 def main() -> None:
     """Run griddel, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(
-        griddel, "griddel", UNREACHABLE, changes=lambda _: True
-    )
+    relay_to_transfer_host.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

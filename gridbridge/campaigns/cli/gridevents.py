@@ -6,12 +6,7 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_to_transfer_host,
-    runner_wait_messages,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
@@ -37,9 +32,7 @@ NOT_DONE = {
     OwnerRequestReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
     " gridsub --retry-failed submits them anew",
     OwnerRequestReply.ONE_TRY: "a test sends one task a cluster: submit it again",
-    OwnerRequestReply.NOT_TAKEN_UP: (
-        "root does not let its campaign go on; the runner's log says why"
-    ),
+    OwnerRequestReply.NOT_TAKEN_UP: ("root does not let its campaign go on; the runner's log says why"),
 }
 
 
@@ -50,11 +43,7 @@ NOT_DONE = {
 @click.option("-e", "--event", "number", metavar="ID", type=int, help="This event alone.")
 @click.option("-f", "--fix", "is_fix", is_flag=True, help="Close them: they are put right.")
 @click.option(
-    "-r",
-    "--resubmit",
-    "is_again",
-    is_flag=True,
-    help="The same, and their tasks run again; a sink stays open.",
+    "-r", "--resubmit", "is_again", is_flag=True, help="The same, and their tasks run again; a sink stays open."
 )
 @click.option("-a", "--all", "is_all", is_flag=True, help="Also those that are closed.")
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
@@ -95,29 +84,21 @@ def gridevents(
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaign_client.require_published_files(folder)
     events = published_events_and_tasks.select_published_events(
-        published_events_and_tasks.published_events(folder),
-        campaign,
-        number,
-        is_global=is_global,
-        is_all=is_all,
+        published_events_and_tasks.published_events(folder), campaign, number, is_global=is_global, is_all=is_all
     )
     if problem := _missing(events, campaign, number, folder):
         output.print_error(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
         return _close(
-            events,
-            OwnerRequestVerb.RESUBMIT if is_again else OwnerRequestVerb.FIX,
-            _hint(campaign, is_again),
+            events, OwnerRequestVerb.RESUBMIT if is_again else OwnerRequestVerb.FIX, _hint(campaign, is_again)
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
     return 0
 
 
-def _missing(
-    events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
-) -> str:
+def _missing(events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str) -> str:
     """Say which campaign or event in the command line does not exist; empty if all exist."""
     if number is not None and not events:
         return f"no event {number}"
@@ -135,9 +116,7 @@ def _hint(campaign: int | None, is_again: bool) -> str:
 def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str = "") -> int:
     """Ask the runner to close events, and print the reply for each event."""
     numbers = tuple(event.number for event in events)
-    sent_again = {
-        event.number for event in events if verb is OwnerRequestVerb.RESUBMIT and _has_tasks(event)
-    }
+    sent_again = {event.number for event in events if verb is OwnerRequestVerb.RESUBMIT and _has_tasks(event)}
     if not numbers:
         output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
@@ -155,19 +134,12 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str 
                 output.print_line(f"Event {number}: its tasks are sent again")
         else:
             output.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
-    return (
-        0
-        if {*answers.values()} - {OwnerRequestReply.NOT_AGAIN} == {OwnerRequestReply.DONE}
-        else REFUSED
-    )
+    return 0 if {*answers.values()} - {OwnerRequestReply.NOT_AGAIN} == {OwnerRequestReply.DONE} else REFUSED
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
     """Say whether an event concerns failed tasks, or tasks with unknown outcome."""
-    return event.kind is CampaignEventKind.TASK or event.code in (
-        CampaignEventCode.DROPPED,
-        CampaignEventCode.DISPUTED,
-    )
+    return event.kind is CampaignEventKind.TASK or event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)
 
 
 def _changes(options: Mapping[str, Any]) -> bool:
@@ -176,27 +148,20 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 def main() -> None:
     """Run gridevents, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(
-        gridevents, "gridevents", UNREACHABLE, changes=_changes
-    )
+    relay_to_transfer_host.run_here_or_on_transfer_host(gridevents, "gridevents", UNREACHABLE, changes=_changes)
 
 
 EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
 
 
 def print_events(
-    events: tuple[CampaignEvent, ...],
-    states: Mapping[int, CampaignState],
-    is_json: bool,
-    is_one: bool = False,
+    events: tuple[CampaignEvent, ...], states: Mapping[int, CampaignState], is_json: bool, is_one: bool = False
 ) -> None:
     """Print a table of events; for a single event its owner also sees the first failed task."""
     if is_json:
         output.print_json(to_json_types(events))
         return
-    output.print_table(
-        EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
-    )
+    output.print_table(EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign"))
     for event in events if is_one else ():
         parameters, words = published_events_and_tasks.first_failed_task_details(event)
         if parameters:
@@ -219,33 +184,19 @@ def _cure(event: CampaignEvent) -> str:
     if event.code in SELF_HEALING_EVENTS:
         return f"it is over once that works; gridevents -e {event.number} -f has it tried at once"
     if event.code in BLACKLISTING_EVENTS:
-        return (
-            f"when it is put right: gridevents -e {event.number} -f opens {event.cluster}"
-            " to it again"
-        )
+        return f"when it is put right: gridevents -e {event.number} -f opens {event.cluster} to it again"
     return ""
 
 
 def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
-    is_tried = event.until and event.code not in (
-        CampaignEventCode.DROPPED,
-        CampaignEventCode.DISPUTED,
-    )
+    is_tried = event.until and event.code not in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)
     again = f"; it is tried again at {_local_time(event.until)}" if event.until and is_tried else ""
     state = "closed" if event.closed_at else "open"
     campaign = str(event.campaign or "-")
     return (
-        *(
-            str(event.number),
-            state,
-            event.kind.value,
-            event.code.value,
-            campaign,
-            event.cluster or "-",
-        ),
+        *(str(event.number), state, event.kind.value, event.code.value, campaign, event.cluster or "-"),
         _local_time(event.opened_at),
-        published_events_and_tasks.describe_event_to_user(event, states)
-        + ("" if event.closed_at else again),
+        published_events_and_tasks.describe_event_to_user(event, states) + ("" if event.closed_at else again),
     )
 
 

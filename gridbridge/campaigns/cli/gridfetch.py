@@ -42,17 +42,11 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     if not campaign:
         output.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [
-        task
-        for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder)
-        if task.has_ended
-    ]
+    ended = [task for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
         locations = own_task_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"
-        results = own_task_outputs.fetch_task_outputs(
-            ended, folder_here, locations, is_chosen=bool(to)
-        )
+        results = own_task_outputs.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except ForeignOrMissingCampaignFile as error:
         output.print_error(f"gridfetch: {error}")
         return REFUSED
@@ -62,9 +56,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
             output.print_error(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
         output.print_line(f"they are in campaign.{number}")
-    for cluster, tasks in sorted(
-        Counter(task.cluster for task in ended if task.is_suspect).items()
-    ):
+    for cluster, tasks in sorted(Counter(task.cluster for task in ended if task.is_suspect).items()):
         output.print_error(
             f"gridfetch: {cluster} is a sink: look at the results of its {with_noun(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
@@ -72,9 +64,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(
-    options: Mapping[str, Any], _: Sequence[str]
-) -> relay_to_transfer_host.RelayedCommandOutputFiles:
+def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_to_transfer_host.RelayedCommandOutputFiles:
     """Return the folders of the fetched files on the transfer host and on this host."""
     number = options["number"]
     to = options["to"]

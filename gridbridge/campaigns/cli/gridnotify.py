@@ -4,12 +4,7 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_to_transfer_host,
-    runner_wait_messages,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
@@ -25,24 +20,16 @@ NOT_DONE = {
     OwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
     OwnerRequestReply.WRONG: "the service takes no such subscription",
 }
-NO_PROGRAM = (
-    "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
-)
+NO_PROGRAM = "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
 ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
 WHICH = "give -s low, medium or high: it says how much something must matter to be told"
-TYPED = {
-    NotificationChannel.MAIL: "-m",
-    NotificationChannel.JABBER: "-j",
-    NotificationChannel.PROGRAM: "-p",
-}
+TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", NotificationChannel.PROGRAM: "-p"}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-l", "--list", "is_list", is_flag=True, help="List your subscriptions.")
 @click.option("-m", "--mail", "address", metavar="ADDRESS", help="Be told by mail.")
-@click.option(
-    "-j", "--jabber", "name", metavar="IDENTITY", help="Be told by the command of the site."
-)
+@click.option("-j", "--jabber", "name", metavar="IDENTITY", help="Be told by the command of the site.")
 @click.option("-p", "--program", "path", metavar="PROGRAM", help="Have a program of yours run.")
 @click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="Be told so no more.")
 @click.option("-s", "--severity", metavar="low|medium|high", help="From which severity on.")
@@ -102,15 +89,11 @@ def _list(is_json: bool) -> int:
         output.print_line("You have the following notification subscriptions:")
     for subscription in subscriptions:
         identity = printable_text(subscription["identity"])
-        output.print_line(
-            f" - {subscription['way']} on {identity} with severity {subscription['severity']}"
-        )
+        output.print_line(f" - {subscription['way']} on {identity} with severity {subscription['severity']}")
     return 0
 
 
-def _change(
-    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
-) -> int:
+def _change(way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool) -> int:
     try:
         campaign_client.require_valid_subscription(way, identity)
     except ParseError as error:

@@ -6,17 +6,8 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    campaign_table,
-    gridstat_views,
-    relay_to_transfer_host,
-)
-from gridbridge.campaigns.cli.gridstat_views import (
-    GridstatOutputOptions,
-    NoEndedTaskToPlot,
-    UnknownCampaignOrTask,
-)
+from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, relay_to_transfer_host
+from gridbridge.campaigns.cli.gridstat_views import GridstatOutputOptions, NoEndedTaskToPlot, UnknownCampaignOrTask
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output, plot_files
@@ -36,12 +27,7 @@ Look = Callable[[], list[ShownCampaign]]
 @click.option("-u", "--username", "user", metavar="USER", help="Of this user alone.")
 @click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
 @click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
-@click.option(
-    *("-p", "--pretty"),
-    is_flag=True,
-    expose_value=False,
-    help="With -d: indented, as it always is.",
-)
+@click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="With -d: indented, as it always is.")
 @click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
 @click.option("-f", "--full", "is_full", is_flag=True, help="With its tasks.")
 @click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: from here.")
@@ -98,32 +84,22 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = GridstatOutputOptions(
-        folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv
-    )
+    view = GridstatOutputOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
         raise click.UsageError(problem)
 
     def look() -> list[ShownCampaign]:
         campaigns = (
-            campaign
-            for campaign in campaign_client.published_campaigns(folder)
-            if chosen in (None, campaign.number)
+            campaign for campaign in campaign_client.published_campaigns(folder) if chosen in (None, campaign.number)
         )
-        return [
-            campaign
-            for campaign in campaigns
-            if user in (None, campaign.owner) and is_in(campaign.number)
-        ]
+        return [campaign for campaign in campaigns if user in (None, campaign.owner) and is_in(campaign.number)]
 
     is_in = _range(range_)
     campaign_client.require_published_files(folder)
     try:
         if job is not None:
-            return gridstat_views.show_task(
-                *parse_task_argument(job), view, is_there, is_output, is_error
-            )
+            return gridstat_views.show_task(*parse_task_argument(job), view, is_there, is_output, is_error)
         _show(context.params, look, chosen, view)
     except (ForeignOrMissingCampaignFile, NoEndedTaskToPlot, UnknownCampaignOrTask) as error:
         output.print_error(f"gridstat: {error}")
@@ -137,9 +113,7 @@ def _watch(look: Look) -> None:
     progress_bars.show_campaigns_until_end(look)
 
 
-def _show(
-    options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions
-) -> None:
+def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
     """Show the view that the options choose; UnknownCampaignOrTask for a missing campaign."""
     campaigns, range_ = look(), options["range_"]
     if chosen is not None and not campaigns:
@@ -150,24 +124,12 @@ def _show(
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
         (picture, lambda: gridstat_views.plot_campaign_task_ends(campaigns[0], picture, view)),
-        (
-            options["is_jdl"],
-            lambda: output.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number)),
-        ),
+        (options["is_jdl"], lambda: output.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
-        (
-            options["is_full"],
-            lambda: gridstat_views.show_campaign_with_tasks(campaigns[0], offset or 0, view),
-        ),
+        (options["is_full"], lambda: gridstat_views.show_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: gridstat_views.show_open_events(campaigns[0], view)),
-        (
-            chosen is not None and range_ is None,
-            lambda: gridstat_views.show_campaign(campaigns[0], view),
-        ),
-        (
-            True,
-            lambda: gridstat_views.show_campaigns(campaigns, view, is_summary=range_ is not None),
-        ),
+        (chosen is not None and range_ is None, lambda: gridstat_views.show_campaign(campaigns[0], view)),
+        (True, lambda: gridstat_views.show_campaigns(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()
 
@@ -184,10 +146,7 @@ def _problem(options: Mapping[str, Any]) -> str:
         (of_task and options["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
         (of_task > 1, "give one of -C, -O and -E, not several"),
         (of_one and not numbers, f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"),
-        (
-            of_one + options["is_watch"] > 1,
-            f"give one of {OF_ONE}, --plot and --watch, not several",
-        ),
+        (of_one + options["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
         (options["is_watch"] and is_table, "--watch goes without --json and --csv"),
         (options["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
         (options["picture"] and options["is_json"], "--plot goes without --json"),
@@ -212,9 +171,7 @@ def _picture(
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last of repeated options counts
-    return relay_to_transfer_host.RelayedCommandOutputFiles(
-        words=drawn, to=folder or ".", says=options["picture"]
-    )
+    return relay_to_transfer_host.RelayedCommandOutputFiles(words=drawn, to=folder or ".", says=options["picture"])
 
 
 def main() -> None:

@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import campaign_table
 from gridbridge.campaigns.cli import gridevents as happened
-from gridbridge.campaigns.cli.campaign_table import (
-    HEAD,
-    SUMMARY_HEAD,
-    campaign_summary_row,
-    cigri_campaign_line,
-)
+from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
@@ -45,29 +40,19 @@ class GridstatOutputOptions:
     is_csv: bool = False
 
 
-def show_campaigns(
-    campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool
-) -> None:
+def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool) -> None:
     """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
     if view.is_json:
         output.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
-        as_csv = (
-            campaign_table.print_campaign_summary_csv
-            if is_summary
-            else campaign_table.print_campaigns_csv
-        )
+        as_csv = campaign_table.print_campaign_summary_csv if is_summary else campaign_table.print_campaigns_csv
         as_csv(campaigns, view.is_headless)
     elif is_summary:
         output.print_table(
-            SUMMARY_HEAD,
-            [campaign_summary_row(campaign) for campaign in campaigns],
-            numbers=SUMMARY_HEAD[4:],
+            SUMMARY_HEAD, [campaign_summary_row(campaign) for campaign in campaigns], numbers=SUMMARY_HEAD[4:]
         )
     else:
-        for line in ([] if view.is_headless else [HEAD]) + [
-            cigri_campaign_line(campaign) for campaign in campaigns
-        ]:
+        for line in ([] if view.is_headless else [HEAD]) + [cigri_campaign_line(campaign) for campaign in campaigns]:
             output.print_line(line)
 
 
@@ -87,26 +72,19 @@ def _plain(campaign: ShownCampaign) -> dict[str, object]:
     return fields | {"running": campaign.tasks_running}
 
 
-def show_campaign_with_tasks(
-    campaign: ShownCampaign, first: int, view: GridstatOutputOptions
-) -> None:
+def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputOptions) -> None:
     """Print a campaign and its tasks, beginning with task number `first`."""
     parameters = published_events_and_tasks.own_task_parameters(campaign.number)
     tasks = published_events_and_tasks.list_published_tasks(campaign, first, view.folder)
     counted = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
-        output.print_json(
-            _plain(counted)
-            | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
-        )
+        output.print_json(_plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]})
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
         show_campaign(campaign, view)
         output.print_line(campaign_table.forecast_text(counted))
-        if campaign.state.is_alive and (
-            errors := campaign_client.published_forecast_errors(view.folder)
-        ):
+        if campaign.state.is_alive and (errors := campaign_client.published_forecast_errors(view.folder)):
             output.print_line(campaign_table.forecast_error_text(errors))
         campaign_table.print_tasks(tasks, parameters, view.is_headless)
 
@@ -114,9 +92,7 @@ def show_campaign_with_tasks(
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
     bad = published_events_and_tasks.finally_failed_tasks(campaign, view.folder)
-    tasks = tuple(
-        task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state)
-    )
+    tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = published_events_and_tasks.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
@@ -141,26 +117,15 @@ def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> No
 
 
 def show_task(
-    number: int,
-    task: int,
-    view: GridstatOutputOptions,
-    is_there: bool,
-    is_output: bool,
-    is_error: bool,
+    number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
     campaign = published_events_and_tasks.find_published_campaign(number, view.folder)
-    published_task = (
-        published_events_and_tasks.find_published_task(campaign, task, view.folder)
-        if campaign
-        else None
-    )
+    published_task = published_events_and_tasks.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
         raise UnknownCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise UnknownCampaignOrTask(
-            f"job {number}.{task} was not sent to a cluster, or is not known there yet"
-        )
+        raise UnknownCampaignOrTask(f"job {number}.{task} was not sent to a cluster, or is not known there yet")
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
     parameters = published_events_and_tasks.own_task_parameters(number)
@@ -169,9 +134,7 @@ def show_task(
     elif view.is_csv:
         campaign_table.print_tasks_csv([published_task], parameters, view.is_headless)
     elif is_there:
-        output.print_line(
-            f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}"
-        )
+        output.print_line(f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}")
     else:
         campaign_table.print_tasks([published_task], parameters, view.is_headless)
     return 0
@@ -213,16 +176,11 @@ def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str]
         locations = own_task_outputs.own_output_folders(number)
     except ForeignOrMissingCampaignFile:
         return {}, []
-    return own_task_outputs.read_task_output_tails(
-        tasks, own_task_outputs.ERR, LAST_BYTES, locations
-    )
+    return own_task_outputs.read_task_output_tails(tasks, own_task_outputs.ERR, LAST_BYTES, locations)
 
 
 def _print_failed(
-    tasks: Sequence[PublishedTask],
-    parameters: Sequence[str],
-    texts: dict[int, str],
-    view: GridstatOutputOptions,
+    tasks: Sequence[PublishedTask], parameters: Sequence[str], texts: dict[int, str], view: GridstatOutputOptions
 ) -> None:
     if not view.is_headless:
         output.print_line(campaign_table.TASK_HEAD)

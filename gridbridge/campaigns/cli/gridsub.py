@@ -13,10 +13,7 @@ from gridbridge.campaigns.cli import (
     relay_to_transfer_host,
     runner_wait_messages,
 )
-from gridbridge.campaigns.cli.gridsub_campaign_source import (
-    CampaignSourceOptions,
-    read_jdl_or_script,
-)
+from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions, read_jdl_or_script
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import admission_rules, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
@@ -55,9 +52,7 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     """Refuse a --clusters value without a name: an empty list would mean all clusters."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
-        raise click.UsageError(
-            f"--clusters {clusters!r}: it names no cluster; expected e.g. --clusters a,b"
-        )
+        raise click.UsageError(f"--clusters {clusters!r}: it names no cluster; expected e.g. --clusters a,b")
     return clusters
 
 
@@ -70,9 +65,7 @@ class _Gridsub(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            misplaced = [
-                word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours
-            ]
+            misplaced = [word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours]
             if not misplaced or not _is_of_qsub(error):
                 raise
             line = f"it goes into the script, as a line #$ {misplaced[0]}"
@@ -94,13 +87,9 @@ def _is_of_qsub(error: click.UsageError) -> bool:
         "allow_interspersed_args": False,  # words after a job script are the script's arguments
     },
 )
-@click.option(
-    "-f", "--file", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input."
-)
+@click.option("-f", "--file", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
 @click.option("-j", "--json", "text", metavar="JSON", help="The JDL itself.")
-@click.option(
-    "-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign."
-)
+@click.option("-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign.")
 @click.option(
     *("-F", "--jobfile", "added_file"),
     metavar="FILE",
@@ -108,19 +97,9 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 )
 @click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
-@click.option(
-    "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
-)
-@click.option(
-    "--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign."
-)
-@click.option(
-    "--clusters",
-    metavar="A,B",
-    default="",
-    callback=_named,
-    help="Without a JDL: where; else anywhere.",
-)
+@click.option("--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank.")
+@click.option("--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign.")
+@click.option("--clusters", metavar="A,B", default="", callback=_named, help="Without a JDL: where; else anywhere.")
 @click.option(
     "-l",
     "resources",
@@ -137,10 +116,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
     help="The campaign's type: test sends one task to each cluster.",
 )
 @click.option(
-    "--idempotent",
-    "is_idempotent",
-    is_flag=True,
-    help="Without a JDL: a task may run twice at the same time.",
+    "--idempotent", "is_idempotent", is_flag=True, help="Without a JDL: a task may run twice at the same time."
 )
 @click.option(
     "--type",
@@ -211,14 +187,7 @@ def gridsub(
         is_normal=kind == "normal",
     )
     typed = CampaignSourceOptions(
-        path=path,
-        text=text,
-        numbers=numbers,
-        lines=lines,
-        retried=retried,
-        words=words,
-        wishes=requested,
-        type_=type_,
+        path=path, text=text, numbers=numbers, lines=lines, retried=retried, words=words, wishes=requested, type_=type_
     )
     options = ["--check"] * is_check + ["--wait"] * is_wait
     options += ["--details"] * is_details + ["--debug"] * is_debug
@@ -237,9 +206,7 @@ def gridsub(
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Submit the campaign of the command line, or from a login node's relay."""
-    if (again := typed.retry()) and (
-        transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS)
-    ):
+    if (again := typed.retry()) and (transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS)):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
@@ -274,13 +241,7 @@ def _submitted(admitted: ParsedJdl) -> int:
         return campaign_client.submit_campaign(admitted)
 
 
-def _add(
-    typed: CampaignSourceOptions,
-    number: int,
-    file: str | None,
-    text: str | None,
-    options: list[str],
-) -> int:
+def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
     if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
@@ -292,24 +253,16 @@ def _add(
     return status or _waited(number, "--wait" in options and not is_check)
 
 
-def _go_on_adding(
-    transfer_host: str, number: int, file: str | None, text: str | None, options: list[str]
-) -> int:
+def _go_on_adding(transfer_host: str, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
     lines = None if file is None else read_jdl_or_script(file).encode("utf-8", "surrogateescape")
     return _gone_on(transfer_host, words, options, lines)
 
 
 def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
-    more = (
-        [runner_wait_messages.stored_campaign_json(number, parsed)]
-        if "--details" in options
-        else []
-    )
+    more = [runner_wait_messages.stored_campaign_json(number, parsed)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = runner_wait_messages.print_stored_submission(
-        "gridsub", lines, f"campaign {number} is stored"
-    )
+    status = runner_wait_messages.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, "--wait" in options)
 
 

@@ -53,9 +53,7 @@ class CampaignSourceOptions:
         """Whether the options name neither a campaign nor a property of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
-        return not (self.words or any(option is not None for option in options)) and (
-            self.wishes == plain
-        )
+        return not (self.words or any(option is not None for option in options)) and (self.wishes == plain)
 
     @property
     def _is_command(self) -> bool:
@@ -99,9 +97,7 @@ class CampaignSourceOptions:
     def _command(self) -> ParsedJdl:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
-            raise click.UsageError(
-                f"no command stands after --; expected gridsub {option} -- CMD {{}}"
-            )
+            raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")
         if self.numbers is not None:
             return new_campaigns.campaign_from_number_list(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
@@ -109,9 +105,7 @@ class CampaignSourceOptions:
 
     def _refuse_wishes(self) -> None:
         if self.wishes != GridsubCampaignOptions(type_=self.wishes.type_):
-            raise click.UsageError(
-                "--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this"
-            )
+            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this")
 
 
 def _refuse_jdl(file: str, text: str) -> None:
@@ -133,8 +127,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
     for word in OURS_ALONE:
         if word in words:
             output.print_error(
-                f"gridsub: {word} behind the script goes to the script;"
-                " expected options of gridsub before it"
+                f"gridsub: {word} behind the script goes to the script; expected options of gridsub before it"
             )
 
 
@@ -160,16 +153,12 @@ def _bytes_of(path: str) -> bytes:
         return file.read(FILE_BYTES + 1)
 
 
-def add_campaign_tasks(
-    number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
-) -> int:
+def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     campaign = published_events_and_tasks.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files.require_own_campaign(number)
-        raise CampaignSubmissionRefusal(
-            f"campaign {number} is {campaign.state}; submit the rest as another one"
-        )
+        raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         parsed, new = new_campaigns.campaign_with_added_tasks(number, path, text)
@@ -182,9 +171,7 @@ def add_campaign_tasks(
         output.print_error(f"gridsub: {warning}")
     admission_rules.require_unchanged_by_rules(parsed)
     if is_check:
-        output.print_line(
-            f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored"
-        )
+        output.print_line(f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored")
         return 0
     with runner_wait_messages.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)

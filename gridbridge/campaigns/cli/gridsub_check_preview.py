@@ -76,15 +76,12 @@ def preview_campaign(
     free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
     slots_by_cluster = {
-        cluster.name: cluster.slots
-        for cluster in published_events_and_tasks.published_grid_clusters(folder)
+        cluster.name: cluster.slots for cluster in published_events_and_tasks.published_grid_clusters(folder)
     }
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
-        name: ClusterCapacity(
-            free_slots=slots, is_drained=name in drained, is_stressed=name in stressed
-        )
+        name: ClusterCapacity(free_slots=slots, is_drained=name in drained, is_stressed=name in stressed)
         for name, slots in free.items()
         if slots is not None and not lacks[name] and not unknown[name]
     }
@@ -109,9 +106,7 @@ def preview_campaign(
             )
             for name, slots in free.items()
         ),
-        before=0
-        if is_test
-        else sum(campaign.waiting for campaign in campaign_client.published_campaigns(folder)),
+        before=0 if is_test else sum(campaign.waiting for campaign in campaign_client.published_campaigns(folder)),
     )
 
 
@@ -131,18 +126,11 @@ def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[st
     offered = names_offered_by_cluster.decode_offered_names(published)
     has_own = request.is_besteffort and any(name.startswith(BESTEFFORT) for name in offered.queue)
     queue = "" if has_own else request.queue
-    missing = list_names_not_offered(
-        offered, pe=request.environment, project=request.project, queue=queue
-    )
+    missing = list_names_not_offered(offered, pe=request.environment, project=request.project, queue=queue)
     per_host = request.slots // max(1, request.nodes)
     if request.environment or request.slots == 1 or offered.environment(request.nodes, per_host):
         return missing
-    return (
-        *missing,
-        names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix(
-            "no "
-        ),
-    )
+    return (*missing, names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix("no "))
 
 
 def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
@@ -153,11 +141,7 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
-    return (
-        is_by_environment
-        and asks
-        and published_file_formats.read_offered_names(cluster, folder) is None
-    )
+    return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
@@ -174,9 +158,7 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCy
         jdl=replace(jdl, clusters=ready),
     )
     waiting = {0: tasks}
-    return CampaignCycleSituation(
-        campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks
-    )
+    return CampaignCycleSituation(campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
 
 
 def _stressed(folder: str) -> tuple[str, ...]:
@@ -218,10 +200,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
         output.print_error(f"gridsub: {printable_text(admission.refusal)}")
         return REFUSED
     previewed = preview_campaign(parsed, admission)
-    output.print_line(
-        f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')},"
-        " nothing is stored"
-    )
+    output.print_line(f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:
         output.print_line(_sentence(cluster))
         if cluster.may_be_spread:
@@ -239,11 +218,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
 def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
     if all(cluster.lacks for cluster in clusters):
         return TOO_SMALL
-    return (
-        NOWHERE
-        if all(cluster.lacks or cluster.unknown for cluster in clusters)
-        else "for free slots"
-    )
+    return NOWHERE if all(cluster.lacks or cluster.unknown for cluster in clusters) else "for free slots"
 
 
 def _sentence(cluster: CampaignPreviewAtCluster) -> str:

@@ -53,10 +53,7 @@ def wait_for_campaign_end(
     Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
     the program's name.
     """
-    if not poll_until(
-        lambda: published_events_and_tasks.find_published_campaign(number, folder) is not None,
-        SHOWN_S,
-    ):
+    if not poll_until(lambda: published_events_and_tasks.find_published_campaign(number, folder) is not None, SHOWN_S):
         output.print_error(f"{program}: no campaign {number}")
         return FAILED
     while campaign := published_events_and_tasks.find_published_campaign(number, folder):

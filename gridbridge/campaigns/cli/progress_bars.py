@@ -30,9 +30,7 @@ Look = Callable[[], Sequence[ShownCampaign]]
 
 
 def show_campaigns_until_end(
-    look: Look,
-    pause: Callable[[float], None] = time.sleep,
-    print_line: Callable[[str], None] | None = None,
+    look: Look, pause: Callable[[float], None] = time.sleep, print_line: Callable[[str], None] | None = None
 ) -> None:
     """Show the progress of campaigns until each campaign has ended."""
     if sys.stdout.isatty() and not print_line:
@@ -54,9 +52,7 @@ class _Bars(Progress):
         chosen = _chosen(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
-                self._known[campaign.number] = self.add_task(
-                    "", number=0, state="", told="", visible=False
-                )
+                self._known[campaign.number] = self.add_task("", number=0, state="", told="", visible=False)
             self._set(campaign, is_visible=campaign.number in chosen)
         self._hidden = len(campaigns) - len(chosen)
 

@@ -25,10 +25,7 @@ from gridbridge.shell.safe_files import is_owned_by_current_user
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
-LOST = (
-    "{}: the connection to {} was lost, and it may be done there;"
-    " look at gridstat before you repeat it"
-)
+LOST = "{}: the connection to {} was lost, and it may be done there; look at gridstat before you repeat it"
 EITHER = "{}: {} was not reached, or the connection was lost"
 HANDED_OVER = b"\n"  # input of the remote command: once read, the command has started
 
@@ -72,9 +69,7 @@ def run_here_or_on_transfer_host(
     connection.
     """
     words = sys.argv[1:]
-    transfer_host = (
-        "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_use()
-    )
+    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_use()
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
@@ -88,13 +83,7 @@ def run_here_or_on_transfer_host(
 
 
 def run_on_transfer_host(
-    transfer_host: str,
-    name: str,
-    words: Sequence[str],
-    lost: int,
-    stdin: bytes | None = None,
-    *,
-    changes: bool = False,
+    transfer_host: str, name: str, words: Sequence[str], lost: int, stdin: bytes | None = None, *, changes: bool = False
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
@@ -102,9 +91,7 @@ def run_on_transfer_host(
     command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
-    status = remote_program_relay.run_by_callers_ssh(
-        transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input
-    )
+    status = remote_program_relay.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
     if status not in (remote_program_relay.FAILED, remote_program_relay.UNREACHED):
         return status
     is_begun = changes and status == remote_program_relay.FAILED
@@ -113,16 +100,12 @@ def run_on_transfer_host(
     return UNANSWERED if is_begun else lost
 
 
-def run_and_fetch_output_files(
-    transfer_host: str, name: str, files: RelayedCommandOutputFiles
-) -> int:
+def run_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
     """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_owned_by_current_user(files.to)):
-            output.print_error(
-                f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
-            )
+            output.print_error(f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR")
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
             status = remote_program_relay.run_and_fetch_written_files(
@@ -133,9 +116,7 @@ def run_and_fetch_output_files(
                 return error_boundary.ERROR
             _put(f"{folder}/out", files.to)
             with open(f"{folder}/said", encoding="utf-8", errors="replace") as messages:
-                output.print_line(
-                    (files.says if not status else "") or messages.read().removesuffix("\n")
-                )
+                output.print_line((files.says if not status else "") or messages.read().removesuffix("\n"))
     except OSError as error:
         output.print_error(f"{name}: {files.to}: {error.strerror}")
         return error_boundary.ERROR

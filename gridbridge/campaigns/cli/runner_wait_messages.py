@@ -8,19 +8,12 @@ from threading import Timer
 
 from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools.campaign_client import (
-    ANSWER_S,
-    TAKEN_S,
-    NoRunnerForRequest,
-    RunnerAnswerTimeout,
-)
+from gridbridge.campaigns.tools.campaign_client import ANSWER_S, TAKEN_S, NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.errors import StandardOutputReaderGone, StandardOutputUnwritable
 
 SOON_S = 5.0  # time in which a runner with --loop answers
-WAITING = (
-    f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
-)
+WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
 TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g} s at most"
 
 
@@ -43,9 +36,7 @@ def report_late_runner_answer(
             timer.cancel()
 
 
-def report_missing_runner_answer(
-    program: str, error: NoRunnerForRequest | RunnerAnswerTimeout
-) -> int:
+def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
     """Print that the runner did not answer; return the exit status.
 
     The status shows whether the runner may still carry out the request.

@@ -35,12 +35,7 @@ from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.task_preemption_planning import group_victims_by_array
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_OF_MOVES,
@@ -71,9 +66,7 @@ class ArrayTaskDeleter(Protocol):
         """Delete the tasks with these array indices; may be repeated."""
         ...
 
-    def delete_waiting(
-        self, array: CampaignArray, indices: tuple[range, ...], /
-    ) -> tuple[range, ...]:
+    def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """Delete unstarted tasks; return the indices of started tasks. May be repeated."""
         ...
 
@@ -115,9 +108,7 @@ class Nikita:
     def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
         situation = self._look(self._policy.runner.interval_s)
-        is_old = (
-            self._asking.has_read and rules.plan_nikita_deletions(situation) != NikitaDeletionPlan()
-        )
+        is_old = self._asking.has_read and rules.plan_nikita_deletions(situation) != NikitaDeletionPlan()
         situation = self._look(0.0) if is_old else situation
         return replace(situation, contests=self._contests())
 
@@ -127,18 +118,12 @@ class Nikita:
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
     def _look(self, limit_s: float) -> NikitaSituation:
-        released = [
-            array
-            for array in self._campaigns.open_arrays()
-            if array.state is ArraySubmissionState.RELEASED
-        ]
+        released = [array for array in self._campaigns.open_arrays() if array.state is ArraySubmissionState.RELEASED]
         clusters = {array.cluster for array in released}
         self._answers = self._asking.ask(clusters, released, limit_s)
         return self.listed(released, self._answers)
 
-    def listed(
-        self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
-    ) -> NikitaSituation:
+    def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
         """Return the campaign tasks that clusters list, as input for the decision.
 
         At a cluster where no work can start, only cancelled and moved tasks are considered, because
@@ -146,9 +131,7 @@ class Nikita:
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
-        self._cancelled = killed = {
-            n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED
-        }
+        self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
         epilogues, steps = self._epilogues(campaigns), self._steps(campaigns)
         marks, leaps = self._marks.all(), self._watch.look()
         going = _with_some_to_go(marks)
@@ -177,20 +160,14 @@ class Nikita:
 
     def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
         """Return (campaign, array) of prologues and epilogues of campaigns not cancelled."""
-        going = [
-            campaign
-            for campaign in campaigns.values()
-            if campaign.state is not CampaignState.CANCELLED
-        ]
+        going = [campaign for campaign in campaigns.values() if campaign.state is not CampaignState.CANCELLED]
         return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
     def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
         """Decide which tasks to delete."""
         return rules.plan_nikita_deletions(situation)
 
-    def entry(
-        self, situation: NikitaSituation, plan: NikitaDeletionPlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
         return nikita_journal.nikita_journal_entry(situation, plan, self._clock.now())
 
@@ -217,9 +194,7 @@ class Nikita:
             self._delete(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
         lacked, tasks = ",".join(way.lacked), len(way.tasks)
-        _log.info(
-            "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked
-        )
+        _log.info("event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked)
 
     def _delete(self, wipe: ArrayCancellation) -> None:
         """Delete tasks; the next cycle retries a failed deletion of tasks that still exist."""
@@ -242,11 +217,7 @@ class Nikita:
         if begun:
             self._marks.remove(replace(wipe, places=begun))
         if waiting := _without(wipe.places, begun):
-            held = (
-                CancellationReason.LEFT
-                if wipe.wiped_for in REASONS_OF_MOVES
-                else CancellationReason.NEVER_BEGAN
-            )
+            held = CancellationReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else CancellationReason.NEVER_BEGAN
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
@@ -268,11 +239,7 @@ def _key(array: CampaignArray) -> tuple[int, int]:
 
 def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
     """Return the arrays with tasks that are marked to leave their cluster."""
-    return {
-        key
-        for key, of_array in marks.items()
-        if any(mark.wiped_for in TO_GO for mark in of_array.values())
-    }
+    return {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
 
 
 def _is_to_go(part: ArrayTasksInSameState) -> bool:
@@ -281,16 +248,12 @@ def _is_to_go(part: ArrayTasksInSameState) -> bool:
 
 def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
-    return group_into_ranges(
-        index for indices in ranges for index in indices if index not in listed
-    )
+    return group_into_ranges(index for indices in ranges for index in indices if index not in listed)
 
 
 def _patience(policy: Policy) -> NikitaTimeouts:
     limits = policy.nikita
-    return NikitaTimeouts(
-        grace_s=limits.grace_s, waiting_s=limits.waiting_s, over_walltime_s=limits.over_walltime_s
-    )
+    return NikitaTimeouts(grace_s=limits.grace_s, waiting_s=limits.waiting_s, over_walltime_s=limits.over_walltime_s)
 
 
 class NikitaDaemon:

@@ -21,22 +21,13 @@ def nikita_journal_entry(
     """Return the journal entry of a decision; None if no task is deleted."""
     sentences = rules.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
-    return (
-        make_journal_entry(PROGRAM, now, {"seen": encode_model_value(situation)}, sentences)
-        if sentences
-        else None
-    )
+    return make_journal_entry(PROGRAM, now, {"seen": encode_model_value(situation)}, sentences) if sentences else None
 
 
-def _decisive(
-    situation: NikitaSituation, plan: NikitaDeletionPlan
-) -> Iterator[BlockedLocalRequest]:
+def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
     """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
-        if any(
-            request.cluster == way.cluster and is_same_local_request(request.asked, way)
-            for way in plan.ways
-        ):
+        if any(request.cluster == way.cluster and is_same_local_request(request.asked, way) for way in plan.ways):
             yield request
 
 

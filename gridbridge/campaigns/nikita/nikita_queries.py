@@ -12,11 +12,7 @@ from itertools import groupby
 
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.runner.owner_requests import (
-    CampaignOwnerRequestHandler,
-    Do,
-    execute_owner_request,
-)
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files, clocks_at_last_nikita_cycle
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
@@ -83,9 +79,7 @@ def listed_campaign_tasks(
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
             if not is_kept and (since := _since(array, row, campaign)):
-                yield from _split(
-                    array, campaign, row, shift_by_clock_jumps(since, jumps), of_array
-                )
+                yield from _split(array, campaign, row, shift_by_clock_jumps(since, jumps), of_array)
             elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
@@ -113,11 +107,7 @@ def _is_held(row: JobListRow) -> bool:
 
 
 def _split(
-    array: CampaignArray,
-    campaign: Campaign,
-    row: JobListRow,
-    since: datetime,
-    marks: Mapping[int, TaskDeletionMark],
+    array: CampaignArray, campaign: Campaign, row: JobListRow, since: datetime, marks: Mapping[int, TaskDeletionMark]
 ) -> Iterator[ArrayTasksInSameState]:
     """Yield the tasks of a row, grouped by their cancellation mark."""
     by_mark: dict[CancellationReason | None, list[range]] = {}
@@ -148,9 +138,7 @@ def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
     return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
-def _runs(
-    indices: range, marks: Mapping[int, TaskDeletionMark]
-) -> Iterator[tuple[CancellationReason | None, range]]:
+def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tuple[CancellationReason | None, range]]:
     """Split array indices into runs with the same cancellation mark."""
     if not marks:
         yield None, indices
@@ -246,9 +234,7 @@ class HostClockWatch:
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
         before = clocks_at_last_nikita_cycle.read_nikita_host_clocks(self._path)
-        now = HostClockReadings(
-            boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
-        )
+        now = HostClockReadings(boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s())
         self._seen = record_clock_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
@@ -282,9 +268,7 @@ class NikitaCancelRequestHandler:
     def take(self) -> int:
         """Carry out cancel requests unless a runner is running; return their number."""
         names = campaign_files.list_campaign_inbox_files(self._folder)
-        listed = campaign_files.list_request_files_of_verb(
-            names, OwnerRequestVerb.CANCEL, self._folder
-        )
+        listed = campaign_files.list_request_files_of_verb(names, OwnerRequestVerb.CANCEL, self._folder)
         if not listed:
             return 0
         with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
@@ -297,7 +281,5 @@ class NikitaCancelRequestHandler:
         try:
             return execute_owner_request(request, does, self._folder, self._published)
         except Exception as error:
-            _log.warning(
-                "event=not_taken_now token=%s why=%r", request.token, describe_error(error)
-            )
+            _log.warning("event=not_taken_now token=%s why=%r", request.token, describe_error(error))
             return False

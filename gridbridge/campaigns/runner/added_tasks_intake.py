@@ -26,11 +26,7 @@ class AddedTasksIntake:
     """Accepts files that add tasks to an existing campaign, each file once."""
 
     def __init__(
-        self,
-        database: StateFile,
-        judge: Judge,
-        register: CampaignNumberRegister,
-        folder: str = CAMPAIGNS,
+        self, database: StateFile, judge: Judge, register: CampaignNumberRegister, folder: str = CAMPAIGNS
     ) -> None:
         self._campaigns = CampaignRows(database)
         self._parts = AddedTaskPartRows(database, self._campaigns)
@@ -58,9 +54,7 @@ class AddedTasksIntake:
         """Re-add parts that a restored state file lacks; return their campaigns' numbers."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
-        return tuple(
-            campaign.number for campaign in self._campaigns.all() if self._recover(campaign)
-        )
+        return tuple(campaign.number for campaign in self._campaigns.all() if self._recover(campaign))
 
     def _recover(self, campaign: Campaign) -> bool:
         is_known = True

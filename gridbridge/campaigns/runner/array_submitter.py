@@ -66,12 +66,7 @@ class CampaignArrayCommands(Protocol):
 HANGS_S = 5.0
 TURN_S = 60.0  # time for calls per cycle, owner and cluster; as long as the longest call
 # errors that the program itself returned, so that the call did not hang
-ANSWERS = (
-    ArrayTasksAlreadyInLedger,
-    PermanentArrayRefusal,
-    EndedCampaignRefusal,
-    CampaignRefusedByRoot,
-)
+ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, CampaignRefusedByRoot)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of an owner, name of a cluster
 _log = logging.getLogger(__name__)
@@ -106,12 +101,7 @@ class OwnerTimeBudget:
         """Start a new cycle with a full budget for every owner."""
         self._taken_s.clear()
 
-    def take(
-        self,
-        array: CampaignArray,
-        act: Callable[[], T],
-        has_failed: Callable[[T], bool] = lambda _: False,
-    ) -> T:
+    def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:
         """Run a call for an array; OwnerCallPostponement if its owner has no time left."""
         pair = self._owner(array.campaign), array.cluster
         self._require(pair)
@@ -130,13 +120,9 @@ class OwnerTimeBudget:
     def _require(self, pair: Pair) -> None:
         pause = self._pauses.get(pair)
         if pause and self._clock.steady_s() < pause.until_s:
-            raise PauseAfterHungOwnerCall(
-                f"a call as its owner at {pair[1]} took too long, so the others wait"
-            )
+            raise PauseAfterHungOwnerCall(f"a call as its owner at {pair[1]} took too long, so the others wait")
         if self._taken_s.get(pair, 0.0) >= TURN_S:
-            raise OwnerCallPostponement(
-                f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle"
-            )
+            raise OwnerCallPostponement(f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle")
 
     def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         """Add a call's duration to the budget, and pause an owner whose call hung.
@@ -249,9 +235,7 @@ def _parts(send: CampaignTaskSend, most: int) -> Iterator[CampaignTaskSend]:
         yield replace(send, tasks=end - begin, kept_off=kept_off)
 
 
-def _between(
-    kinds: Iterable[TaskCountByExclusions], begin: int, end: int
-) -> Iterator[TaskCountByExclusions]:
+def _between(kinds: Iterable[TaskCountByExclusions], begin: int, end: int) -> Iterator[TaskCountByExclusions]:
     """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
     first = 0
     for kind in kinds:

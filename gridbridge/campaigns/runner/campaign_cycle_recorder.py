@@ -7,15 +7,9 @@ from datetime import datetime
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    MissingTaskRows,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.attempt_ends import (
-    NO_CANCELLATION_MARKS,
-    close_attempts_without_end,
-)
+from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
 from gridbridge.decisions.campaigns.competing_attempts import (
     AttemptsByTask,
     group_attempts_by_task,
@@ -74,18 +68,13 @@ class CampaignStatisticsRecorder:
         self._marks.tidy()
 
 
-PRIORITIES = {
-    TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE,
-    TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST,
-}
+PRIORITIES = {TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST}
 
 
 class CampaignTaskEndRecorder:
     """Records the ends of tasks, arrays and campaigns in the state file."""
 
-    def __init__(
-        self, database: StateFile, observations: CampaignStatisticsRecorder, clock: Clock
-    ) -> None:
+    def __init__(self, database: StateFile, observations: CampaignStatisticsRecorder, clock: Clock) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
@@ -128,17 +117,13 @@ class CampaignTaskEndRecorder:
         """Add tasks with final outcomes to the counters of their campaign."""
         stored_campaign = self._campaigns.find(campaign)
         state = stored_campaign.state if stored_campaign else None
-        cancelled = sum(
-            outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state)
-        )
+        cancelled = sum(outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state))
         failed = outcomes.total() - outcomes[TaskAttemptOutcome.SUCCESS] - cancelled
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Mark all arrays of a campaign as over, even if tasks still run; return the arrays."""
-        arrays = tuple(
-            array for array in self._campaigns.open_arrays() if array.campaign == campaign
-        )
+        arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
         for array in arrays:
             self.close(array, TaskAttemptOutcome.CANCELLED)
         return arrays
@@ -155,14 +140,10 @@ class CampaignTaskEndRecorder:
         """
         marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
-        ended = tuple(
-            attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task)
-        )
+        ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(
             ended=mark_ended_attempts_as_copies(ended, self.rivals(array)),
-            stepped=tuple(
-                attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)
-            ),
+            stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
             over=(array,),
         )
 

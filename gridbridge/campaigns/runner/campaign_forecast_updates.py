@@ -15,22 +15,14 @@ from gridbridge.decisions.campaigns.completion_forecast import (
     summarize_forecast_errors,
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedTaskCounts
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
     CampaignRunTimesAtCluster,
     HalfwayForecast,
 )
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaign,
-    ShownCampaignAtCluster,
-    ShownForecastErrors,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownForecastErrors
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock
 
@@ -53,11 +45,7 @@ class CampaignForecastUpdater:
     """Holds the current completion forecasts of all running campaigns."""
 
     def __init__(
-        self,
-        campaigns: CampaignRows,
-        predictions: CampaignStatisticsRows,
-        clock: Clock,
-        pause_s: float,
+        self, campaigns: CampaignRows, predictions: CampaignStatisticsRows, clock: Clock, pause_s: float
     ) -> None:
         self._campaigns = campaigns
         self._predictions = predictions
@@ -68,17 +56,13 @@ class CampaignForecastUpdater:
         self._ratios: dict[tuple[int, str], float] = {}
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
-    def look(
-        self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed
-    ) -> None:
+    def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
         """Recompute outdated forecasts, and store each campaign's halfway forecast."""
         self._there = {}
         for view in situation.there:
             self._there.setdefault(view.campaign, []).append(view)
         ratios = {(record.campaign, record.cluster): record.ratio for record in situation.ratios}
-        self._ratios = ratios | {
-            (record.campaign, record.cluster): record.ratio for record in plan.predicted
-        }
+        self._ratios = ratios | {(record.campaign, record.cluster): record.ratio for record in plan.predicted}
         now = self._clock.now()
         for campaign in situation.campaigns:
             if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
@@ -143,9 +127,7 @@ class CampaignForecastUpdater:
         progress = CampaignProgress(left=tasks_left, services=services, pause_s=self._pause_s)
         return _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
 
-    def _services(
-        self, campaign: Campaign, elapsed: Elapsed, now: datetime
-    ) -> tuple[CampaignRunTimesAtCluster, ...]:
+    def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.durations(campaign.number)
         ended = self._predictions.ended_since(campaign.number, now - WINDOW)
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
@@ -166,15 +148,11 @@ class CampaignForecastUpdater:
         is_halfway = 2 * campaign.ended >= campaign.tasks
         if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
             return
-        stored = HalfwayForecast(
-            campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at
-        )
+        stored = HalfwayForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
         self._predictions.keep_forecast(stored)
         self._kept[campaign.number] = stored
 
-    def _at(
-        self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None
-    ) -> ShownCampaignAtCluster:
+    def _at(self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None) -> ShownCampaignAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
         waiting = sum(view.waiting for view in views)
         took = service.durations_s if service else ()

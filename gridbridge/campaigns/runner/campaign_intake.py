@@ -34,11 +34,7 @@ from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt
-from gridbridge.model.campaigns.campaign_events import (
-    ROOT_EVENTS,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection, RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
@@ -75,9 +71,7 @@ class CampaignIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[
-            [], tuple[CampaignAdmissionRule, ...]
-        ] = admission_rules.load_admission_rules,
+        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = admission_rules.load_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: RunnerSection = USUAL,
         begin: Begin = ignore_changed_campaigns,
@@ -92,9 +86,7 @@ class CampaignIntake:
             database, clock, folder, published, begin=begin, register=self._given
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
-        self._does: dict[OwnerRequestVerb, Do] = dict.fromkeys(
-            CampaignOwnerRequestHandler.VERBS, self._requests.do
-        )
+        self._does: dict[OwnerRequestVerb, Do] = dict.fromkeys(CampaignOwnerRequestHandler.VERBS, self._requests.do)
         self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
         self._parts = AddedTasksIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
@@ -145,9 +137,7 @@ class CampaignIntake:
         self._requests.begin()
         for request in campaign_files.take_owner_requests(listed, self._folder):
             with self._isolated(request.token):
-                answered += execute_owner_request(
-                    request, self._does, self._folder, self._published
-                )
+                answered += execute_owner_request(request, self._does, self._folder, self._published)
         return answered
 
     def recover(self) -> None:
@@ -159,9 +149,7 @@ class CampaignIntake:
         campaigns = self._campaigns.all()
         for campaign in campaigns:
             self._given.note(campaign.number, campaign.uid, campaign.digest)
-        for number in sorted(
-            {*self._given.campaigns()} - {campaign.number for campaign in campaigns}
-        ):
+        for number in sorted({*self._given.campaigns()} - {campaign.number for campaign in campaigns}):
             self._recover(number)
         with self._database.transaction():
             for grown in self._parts.recover():
@@ -218,8 +206,7 @@ class CampaignIntake:
         )
         self._events.open_once(replace(event, why=why))
         published_campaign_files.mark_pending_publications(
-            {*published_campaign_files.campaigns_half_published(self._published), campaign},
-            self._published,
+            {*published_campaign_files.campaigns_half_published(self._published), campaign}, self._published
         )
 
     def sweep(self) -> None:
@@ -272,9 +259,7 @@ class CampaignIntake:
             campaign = replace(campaign, number=self._free_number())
             self._campaigns.add(campaign, token)
         self._given.note(campaign.number, campaign.uid, campaign.digest)
-        campaign_files.publish_campaign_answer(
-            token, {"campaign": campaign.number}, self._published
-        )
+        campaign_files.publish_campaign_answer(token, {"campaign": campaign.number}, self._published)
         campaign_files.rename_to_campaign_number(token, campaign.number, self._folder)
         return not existing
 
@@ -287,26 +272,18 @@ class CampaignIntake:
         self._given.note(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
         campaign_files.publish_campaign_answer(new_file.token, reply, self._published)
-        campaign_files.rename_to_campaign_number(
-            new_file.token, part.campaign, self._folder, part.number
-        )
+        campaign_files.rename_to_campaign_number(new_file.token, part.campaign, self._folder, part.number)
         return True
 
     def _free_number(self) -> int:
         """Return a number that no campaign ever had, even if the state file was restored."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
-        free = (
-            n
-            for n in counting(after)
-            if not campaign_files.is_campaign_number_taken(n, self._folder)
-        )
+        free = (n for n in counting(after) if not campaign_files.is_campaign_number_taken(n, self._folder))
         return next(free)
 
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
-            _log.warning(
-                "event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason(problem)
-            )
+            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
         campaign_files.publish_campaign_answer(token, {"refused": message}, self._published)
         campaign_files.remove_refused_inbox_file(token, self._folder)
@@ -367,9 +344,7 @@ class CampaignIntake:
         gridsub applied the same rules before it submitted the file.
         """
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
-        candidate = CampaignCandidate(
-            user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
-        )
+        candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:
             return rules.explain_rule_violation(self._rules(), candidate)
         except ConfigError as error:

@@ -21,9 +21,7 @@ def campaign_cycle_journal_entry(
     The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
     """
     sentences = rules.describe_campaign_cycle_plan(plan)
-    campaigns = tuple(
-        replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns
-    )
+    campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
     row = {"seen": encode_model_value(replace(situation, campaigns=campaigns))} if sentences else {}
     return make_journal_entry(PROGRAM, now, row, sentences) if sentences else None
 

@@ -16,11 +16,7 @@ from gridbridge.decisions.campaigns import notification_composition as rules
 from gridbridge.decisions.campaigns.notification_composition import is_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    OwnerRequestReply,
-    OwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     CampaignNotification,
@@ -41,15 +37,9 @@ ONE = 0  # key of the reply in an answer
 class SubscriptionRequestHandler:
     """Executes requests about a person's own notification subscriptions."""
 
-    VERBS = (
-        OwnerRequestVerb.SUBSCRIBE,
-        OwnerRequestVerb.UNSUBSCRIBE,
-        OwnerRequestVerb.SUBSCRIPTIONS,
-    )
+    VERBS = (OwnerRequestVerb.SUBSCRIBE, OwnerRequestVerb.UNSUBSCRIBE, OwnerRequestVerb.SUBSCRIPTIONS)
 
-    def __init__(
-        self, database: StateFile, clock: Clock, policy: NotificationsSection, folder: str
-    ) -> None:
+    def __init__(self, database: StateFile, clock: Clock, policy: NotificationsSection, folder: str) -> None:
         self._subscriptions = NotificationSubscriptionRows(database)
         self._clock = clock
         self._policy = policy
@@ -71,8 +61,7 @@ class SubscriptionRequestHandler:
             return OwnerRequestReply.NO_WAY
         existing = self._subscriptions.of(subscription.uid)
         is_new = all(
-            (earlier.way, earlier.identity) != (subscription.way, subscription.identity)
-            for earlier in existing
+            (earlier.way, earlier.identity) != (subscription.way, subscription.identity) for earlier in existing
         )
         if is_new and len(existing) >= MOST:
             return OwnerRequestReply.TOO_MANY
@@ -89,9 +78,7 @@ class SubscriptionRequestHandler:
             campaign_files.remove_kept_subscription(before.token, self._folder)
         return OwnerRequestReply.DONE if before else OwnerRequestReply.UNKNOWN
 
-    def _checked(
-        self, request: CampaignOwnerRequest
-    ) -> NotificationSubscription | OwnerRequestReply:
+    def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | OwnerRequestReply:
         """Return the requested subscription, or the refusal of an invalid request.
 
         The request is untrusted: any program may have written it.
@@ -118,11 +105,7 @@ class SubscriptionRequestHandler:
 
 
 def _plain(subscription: NotificationSubscription) -> dict[str, str]:
-    return {
-        "way": subscription.way,
-        "identity": subscription.identity,
-        "severity": subscription.severity,
-    }
+    return {"way": subscription.way, "identity": subscription.identity, "severity": subscription.severity}
 
 
 AT_ONCE = 16
@@ -135,9 +118,7 @@ _log = logging.getLogger(__name__)
 class _Sending:
     """One notification being delivered in its own thread."""
 
-    def __init__(
-        self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell
-    ) -> None:
+    def __init__(self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
         self.error = ""
         self._work = partial(deliver, message, policy)
@@ -182,14 +163,8 @@ class CampaignNotifier:
         """Record finished deliveries, then start new ones, with a short wait for each."""
         self._note(0.0)
         now = self._clock.now()
-        subscriptions = [
-            self._set_back(subscription, now) for subscription in self._subscriptions.all()
-        ]
-        free = [
-            subscription
-            for subscription in subscriptions
-            if subscription.number not in self._sendings
-        ]
+        subscriptions = [self._set_back(subscription, now) for subscription in self._subscriptions.all()]
+        free = [subscription for subscription in subscriptions if subscription.number not in self._sendings]
         if not free:
             return
         messages = rules.compose_due_notifications(
@@ -210,9 +185,7 @@ class CampaignNotifier:
         """
         self._note(stress_and_mail_programs.LONGEST_S)
 
-    def _set_back(
-        self, subscription: NotificationSubscription, now: datetime
-    ) -> NotificationSubscription:
+    def _set_back(self, subscription: NotificationSubscription, now: datetime) -> NotificationSubscription:
         """Correct a subscription's times that a fast clock set into the future.
 
         Otherwise the subscriber would get no message until that time.
@@ -225,22 +198,17 @@ class CampaignNotifier:
     def _happened(self, since: datetime) -> list[NotifiableEvent]:
         events = []
         for event in self._events.opened_since(since):
-            events.append(
-                rules.build_event_notification(event, self._campaigns.find(event.campaign))
-            )
+            events.append(rules.build_event_notification(event, self._campaigns.find(event.campaign)))
         campaigns = self._subscriptions.campaigns(since)
         events += [
-            rules.build_campaign_notification(campaign, at, is_over=is_over)
-            for campaign, at, is_over in campaigns
+            rules.build_campaign_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
         ]
         return [event for event in events if event]
 
     def _send(self, message: CampaignNotification, now: datetime) -> None:
         subscription = message.subscription
         if subscription.tries >= self._policy.tries:
-            _log.warning(
-                "event=told_nobody to=%s way=%s subject=%r", *_whom(subscription), message.subject
-            )
+            _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(subscription), message.subject)
             self._subscriptions.note(_delivered(message, self._policy))
             return
         later = now + rules.pause_before_next_notification(subscription.tries + 1, self._policy)
@@ -256,16 +224,12 @@ class CampaignNotifier:
             del self._sendings[number]
             subscription = sending.message.subscription
             if sending.error:
-                _log.warning(
-                    "event=not_told to=%s way=%s why=%r", *_whom(subscription), sending.error
-                )
+                _log.warning("event=not_told to=%s way=%s why=%r", *_whom(subscription), sending.error)
             else:
                 self._subscriptions.note(_delivered(sending.message, self._policy))
 
 
-def _delivered(
-    message: CampaignNotification, policy: NotificationsSection
-) -> NotificationSubscription:
+def _delivered(message: CampaignNotification, policy: NotificationsSection) -> NotificationSubscription:
     """Return a subscription as it is after its notification was delivered or given up."""
     later = message.until + rules.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)

@@ -74,9 +74,7 @@ def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
     return options
 
 
-def _run(
-    name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool
-) -> None:
+def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool) -> None:
     make = load()
     signals, clock = StopAndReloadSignals(), Clock()
     configuration = ReloadableConfiguration(clock)
@@ -103,10 +101,7 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 
 
 def run_cycles_until_signal(
-    daemon: CycleDaemon[Any, Any],
-    signals: StopAndReloadSignals,
-    life_sign: ServiceHeartbeat,
-    clock: Clock,
+    daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
 

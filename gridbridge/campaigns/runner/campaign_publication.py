@@ -6,26 +6,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
-    campaign_capacity_by_cluster as room_of,
-)
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import campaign_capacity_by_cluster as room_of
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns import send_explanation
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    ShownCampaignEvents,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns import (
@@ -77,9 +66,7 @@ class CampaignPublisher:
         events, sinks = _counted(opened, open_clusters), self._sinks()
         shown = (
             replace(
-                _shown(
-                    campaign, events[campaign.number], open_clusters.get(campaign.number, set())
-                ),
+                _shown(campaign, events[campaign.number], open_clusters.get(campaign.number, set())),
                 waiting=waiting.get(campaign.number, 0),
                 sinks=tuple(sinks.get(campaign.number, ())),
             )
@@ -87,9 +74,7 @@ class CampaignPublisher:
             if campaign.state is not CampaignState.PURGED
         )
         whole = ShownCampaigns(
-            at=self._clock.now(),
-            campaigns=tuple(map(self._forecasts.add_to, shown)),
-            errors=self._forecasts.errors(),
+            at=self._clock.now(), campaigns=tuple(map(self._forecasts.add_to, shown)), errors=self._forecasts.errors()
         )
         published_campaign_files.publish_campaign_value(whole, self._folder)
 
@@ -113,15 +98,9 @@ class CampaignPublisher:
         reasons = send_explanation.explain_task_sends(situation, plan)
         stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
         now = self._clock.now()
-        for_besteffort = {
-            name: room.free(is_besteffort=True) for name, room in situation.room.items()
-        }
+        for_besteffort = {name: room.free(is_besteffort=True) for name, room in situation.room.items()}
         cycle = ShownTaskSendReasons(
-            at=now,
-            free_slots=free,
-            besteffort_slots=for_besteffort,
-            reasons=reasons,
-            stressed=stressed,
+            at=now, free_slots=free, besteffort_slots=for_besteffort, reasons=reasons, stressed=stressed
         )
         published_campaign_files.publish_campaign_value(cycle, self._folder)
 
@@ -131,19 +110,14 @@ class CampaignPublisher:
         A recorded campaign that no cycle finished was interrupted by a kill. All of its tasks are
         published again, as are those of campaigns whose published files were removed.
         """
-        self._killed |= (
-            published_campaign_files.campaigns_half_published(self._folder) - self._begun
-        )
+        self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         self._killed |= self._removed()
         self._begun |= {*campaigns}
         published_campaign_files.mark_pending_publications(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
         """Return the campaigns with submitted tasks whose published files are missing."""
-        before, self._there = (
-            self._there,
-            published_campaign_files.campaigns_with_published_tasks(self._folder),
-        )
+        before, self._there = (self._there, published_campaign_files.campaigns_with_published_tasks(self._folder))
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
 
@@ -173,9 +147,7 @@ class CampaignPublisher:
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
             state = self._state(campaign)
-            ends[campaign] += (
-                count_ended_task(task, now, state) for task in shown if task.has_ended
-            )
+            ends[campaign] += (count_ended_task(task, now, state) for task in shown if task.has_ended)
             if are_asked:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
@@ -188,8 +160,7 @@ class CampaignPublisher:
         """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
         now, state = self._clock.now(), self._state(campaign)
         counted = tuple(
-            end.taken_back()
-            for end in published_campaign_files.read_published_task_ends(campaign, self._folder)
+            end.taken_back() for end in published_campaign_files.read_published_task_ends(campaign, self._folder)
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
@@ -208,9 +179,7 @@ class CampaignPublisher:
         return shown
 
 
-def _counted(
-    opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]
-) -> Counter[int]:
+def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
     """Count open events by campaign.
 
     An event of a removed cluster counts for every campaign with arrays at that cluster.
@@ -218,9 +187,7 @@ def _counted(
     counts = Counter[int]()
     for event in opened:
         if event.code is CampaignEventCode.DROPPED:
-            counts.update(
-                number for number, clusters in open_clusters.items() if event.cluster in clusters
-            )
+            counts.update(number for number, clusters in open_clusters.items() if event.cluster in clusters)
         else:
             counts[event.campaign] += 1
     return counts
@@ -257,9 +224,7 @@ CLOSED_SHOWN = timedelta(days=7)
 class EventAndCapacityPublisher:
     """Publishes campaign events and the capacities of the clusters."""
 
-    def __init__(
-        self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED
-    ) -> None:
+    def __init__(self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED) -> None:
         self._policy = policy
         self._folder = folder
         self._events = CampaignEventRows(database)
@@ -269,20 +234,14 @@ class EventAndCapacityPublisher:
         """Publish open and recently closed events; return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
-        published_campaign_files.publish_campaign_value(
-            ShownCampaignEvents(at=now, events=events), self._folder
-        )
+        published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=now, events=events), self._folder)
         return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
-        self,
-        situation: CampaignCycleSituation,
-        other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY,
+        self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
     ) -> None:
         """Publish cluster capacities; `other_snapshots` are of clusters not queried."""
-        grid = ShownCampaignClusters(
-            at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
-        )
+        grid = ShownCampaignClusters(at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots)))
         published_campaign_files.publish_campaign_value(grid, self._folder)
 
     def _clusters(
@@ -296,10 +255,7 @@ class EventAndCapacityPublisher:
             room = rooms.get(name)
             views = [view for view in situation.there if view.cluster == name]
             waiting = sum(view.waiting for view in views)
-            used = (
-                view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1)
-                for view in views
-            )
+            used = (view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1) for view in views)
             yield ShownCampaignCluster(
                 name=name,
                 kind=cluster.kind,

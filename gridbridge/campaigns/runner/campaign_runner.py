@@ -16,18 +16,12 @@ from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisti
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
-from gridbridge.campaigns.runner.campaign_publication import (
-    CampaignPublisher,
-    EventAndCapacityPublisher,
-)
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageAccounting
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import (
-    CampaignStatisticsRows,
-    CampaignUsageRows,
-)
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, CampaignUsageRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
@@ -54,9 +48,7 @@ LEAST_PAUSE_S = 5.0  # least pause between cycles, since each cycle queries clus
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
-def require_unchanged_site_name(
-    name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool
-) -> None:
+def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
     """Store the site's name; ConfigError if the name changed while arrays are unfinished."""
     if (before := _saved_name(path)) == name:
         return
@@ -94,25 +86,14 @@ class CampaignRunnerCycle:
         campaigns = CampaignRows(self.database)
         require_unchanged_site_name(policy.site.cluster, campaigns, is_dry=is_dry)
         self._predictions = predictions = CampaignStatisticsRows(self.database)
-        self._forecasts = CampaignForecastUpdater(
-            campaigns, predictions, clock, policy.runner.interval_s
-        )
-        self._shares = CampaignUsageAccounting(
-            policy, campaigns, CampaignUsageRows(self.database), clock
-        )
+        self._forecasts = CampaignForecastUpdater(campaigns, predictions, clock, policy.runner.interval_s)
+        self._shares = CampaignUsageAccounting(policy, campaigns, CampaignUsageRows(self.database), clock)
         marks = TaskDeletionMarkRows(self.database)
-        self._updator = CampaignSituationGatherer(
-            policy, self.database, predictions, marks, clock, is_dry=is_dry
-        )
+        self._updator = CampaignSituationGatherer(policy, self.database, predictions, marks, clock, is_dry=is_dry)
         observations, most = CampaignStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
-            self.database,
-            observations,
-            clock,
-            policy.failures,
-            most=most,
-            ownerless=self._delete_for_nobody,
+            self.database, observations, clock, policy.failures, most=most, ownerless=self._delete_for_nobody
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignIntake(
@@ -154,9 +135,7 @@ class CampaignRunnerCycle:
         """Plan the cycle for all campaigns."""
         return rules.plan_campaign_cycle(situation)
 
-    def entry(
-        self, situation: CampaignCycleSituation, plan: CampaignCyclePlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
         """Return the journal entry of the cycle; None if the cycle does nothing."""
         return campaign_journal.campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
@@ -187,9 +166,7 @@ class CampaignRunnerCycle:
     def _delete_for_nobody(self, array: CampaignArray) -> int:
         """Delete an array whose owner's account no longer exists."""
         campaign = self._campaigns.find(array.campaign)
-        return array_submission.delete_array_without_owner(
-            self._policy, campaign.owner if campaign else "", array
-        )
+        return array_submission.delete_array_without_owner(self._policy, campaign.owner if campaign else "", array)
 
     def _sweep(self) -> None:
         """Remove expired files and rows once an hour."""
@@ -202,9 +179,7 @@ class CampaignRunnerCycle:
             self._predictions.forget_ends(now - ENDS_KEPT)
 
 
-def empty_campaign_inbox(
-    take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
-) -> None:
+def empty_campaign_inbox(take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock) -> None:
     """Empty the inbox before a cycle, for at most 20 seconds.
 
     Each call of `take` processes a few files per person, so that nobody waits for another person's

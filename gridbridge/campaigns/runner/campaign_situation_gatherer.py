@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from gridbridge.campaigns.acts import array_submission as at_clusters
 from gridbridge.campaigns.acts import stress_and_mail_programs
-from gridbridge.campaigns.runner.campaign_straggler_finder import (
-    CampaignStragglerFinder,
-    positions_of_nonlast_attempts,
-)
+from gridbridge.campaigns.runner.campaign_straggler_finder import CampaignStragglerFinder, positions_of_nonlast_attempts
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
     arrays_with_all_tasks_waiting,
     campaign_capacity_by_cluster,
@@ -36,11 +33,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    Marked,
-    MissingTaskRows,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import Marked, MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (
     NO_CANCELLATION_MARKS,
@@ -98,11 +91,7 @@ class UnlistedArrayAttempts:
         """Return sorted indices missing for `least_s`; `unrecorded` indices need no wait."""
         missing = self.missing.items()
         return tuple(
-            sorted(
-                attempt.place
-                for attempt, for_s in missing
-                if for_s >= least_s or attempt.place in unrecorded
-            )
+            sorted(attempt.place for attempt, for_s in missing if for_s >= least_s or attempt.place in unrecorded)
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
@@ -111,11 +100,7 @@ class UnlistedArrayAttempts:
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
         """Return the missing attempts at these indices, which were queried."""
-        return {
-            attempt: missed_s
-            for attempt, missed_s in self.missing.items()
-            if attempt.place in indices
-        }
+        return {attempt: missed_s for attempt, missed_s in self.missing.items() if attempt.place in indices}
 
 
 class CampaignSituationGatherer:
@@ -157,9 +142,7 @@ class CampaignSituationGatherer:
 
     def news(self) -> list[ClusterSnapshot]:
         """Return the last snapshots that the poller has not published yet."""
-        return [
-            snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled
-        ]
+        return [snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled]
 
     def look(self) -> CampaignCycleSituation:
         """Return the situation of this cycle: all inputs of the decision."""
@@ -220,9 +203,7 @@ class CampaignSituationGatherer:
         sections = self._policy.campaigns
         return count_listed_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
-    def _room(
-        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> Mapping[str, ClusterCapacity]:
+    def _room(self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> Mapping[str, ClusterCapacity]:
         """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
@@ -246,35 +227,23 @@ class CampaignSituationGatherer:
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
         """Return the clusters to which test campaigns have submitted tasks."""
-        tests = (
-            campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST
-        )
+        tests = (campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST)
         return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
         """Return the last array at each cluster, for campaigns with prologues or epilogues."""
         with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
         return {
-            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters)
-            for campaign in with_steps
+            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters) for campaign in with_steps
         }
 
-    def _scripts(
-        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> dict[str, ClusterCampaignsSection]:
+    def _scripts(self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> dict[str, ClusterCampaignsSection]:
         """Return the configuration sections of clusters that may get tasks."""
         open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
-        return {
-            name: section
-            for name, section in self._policy.campaigns.items()
-            if name in open_clusters
-        }
+        return {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
 
     def _ended(
-        self,
-        arrays: Iterable[CampaignArray],
-        answers: dict[str, ClusterSnapshot],
-        judge: MissingAttemptJudge,
+        self, arrays: Iterable[CampaignArray], answers: dict[str, ClusterSnapshot], judge: MissingAttemptJudge
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return the ended attempts, and the arrays that are over.
 
@@ -286,34 +255,21 @@ class CampaignSituationGatherer:
         by_array = {look.array: look for look in looks}
         indices = self._indices_to_query(looks, judge)
         reported = self._told_ends(looks, indices)
-        missing = {
-            look.array: look.at(indices[look.array]) for look in looks if look.array in reported
-        }
-        ends = {
-            array: judge.believed(array, absent, reported[array])
-            for array, absent in missing.items()
-        }
-        living = self._living(
-            array for array, absent in missing.items() if judge.late(absent, ends[array])
-        )
+        missing = {look.array: look.at(indices[look.array]) for look in looks if look.array in reported}
+        ends = {array: judge.believed(array, absent, reported[array]) for array, absent in missing.items()}
+        living = self._living(array for array, absent in missing.items() if judge.late(absent, ends[array]))
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
         for array, absent in missing.items():
-            self._tell_disputed(
-                array.cluster, select_attempts_with_conflicting_ends(absent, ends[array])
-            )
+            self._tell_disputed(array.cluster, select_attempts_with_conflicting_ends(absent, ends[array]))
             self._tell_future(array.cluster, reported[array])
             look = by_array[array]
             missing_array = self._missing_array(look, living.get(array))
-            counted[array] = self._counted(
-                array, judge.ended(array, absent, ends[array], missing_array), judge
-            )
+            counted[array] = self._counted(array, judge.ended(array, absent, ends[array], missing_array), judge)
         return self._settled(looks, counted)
 
     def _settled(
-        self,
-        looks: Iterable[UnlistedArrayAttempts],
-        counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]],
+        self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return all ended attempts, and the arrays that are over.
 
@@ -347,18 +303,13 @@ class CampaignSituationGatherer:
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
-        by_array = {
-            look.array: look.indices(within_s[look.array.cluster], judge.left(look.array))
-            for look in missing
-        }
+        by_array = {look.array: look.indices(within_s[look.array.cluster], judge.left(look.array)) for look in missing}
         return {array: indices for array, indices in by_array.items() if indices}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
         """Return how soon each cluster writes accounting records; the default if unknown."""
         limits = self._limits.of(clusters)
-        return {
-            name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters
-        }
+        return {name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters}
 
     def _told_ends(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
@@ -380,9 +331,7 @@ class CampaignSituationGatherer:
     def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return query_live_task_indices(self._policy, arrays)
 
-    def _look_at(
-        self, array: CampaignArray, snapshot: ClusterSnapshot
-    ) -> UnlistedArrayAttempts | None:
+    def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         """Return the missing attempts of an array; None if its cluster lists all of it."""
         listed = listed_task_indices(array, snapshot)
         self._missing.observe(array, listed, running_task_indices(array, snapshot))
@@ -390,13 +339,9 @@ class CampaignSituationGatherer:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
-        return UnlistedArrayAttempts(
-            array=array, missing=missing, pending=len(pending), is_listed=bool(listed)
-        )
+        return UnlistedArrayAttempts(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
-    def _missing_array(
-        self, look: UnlistedArrayAttempts, lives: frozenset[int] | None
-    ) -> ArrayWithMissingTasks:
+    def _missing_array(self, look: UnlistedArrayAttempts, lives: frozenset[int] | None) -> ArrayWithMissingTasks:
         return ArrayWithMissingTasks(
             is_listed=look.is_listed,
             lives=lives,
@@ -435,9 +380,7 @@ def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
     return {cluster: one_line_error_message(error) for cluster, error in errors.items()}
 
 
-def _apart_from_prologues(
-    attempts: Iterable[TaskAttempt],
-) -> tuple[tuple[TaskAttempt, ...], tuple[TaskAttempt, ...]]:
+def _apart_from_prologues(attempts: Iterable[TaskAttempt]) -> tuple[tuple[TaskAttempt, ...], tuple[TaskAttempt, ...]]:
     """Return the attempts of ordinary tasks, and those of prologues and epilogues."""
     ordinary, steps = list[TaskAttempt](), list[TaskAttempt]()
     for attempt in attempts:
@@ -458,9 +401,7 @@ def _at_clusters(arrays: Iterable[CampaignArray], clusters: Container[str]) -> l
     return [array for array in arrays if array.cluster in clusters]
 
 
-def _of_tasks(
-    arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueAttempt]
-) -> list[CampaignArray]:
+def _of_tasks(arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueAttempt]) -> list[CampaignArray]:
     once = {(step.campaign, step.array) for step in steps}
     return [array for array in arrays if (array.campaign, array.number) not in once]
 
@@ -473,9 +414,7 @@ def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[in
         if any(mark.wiped_for in REASONS_OF_WAITING for mark in marked.values())
     }
     return frozenset(
-        (array.campaign, array.cluster)
-        for array in arrays
-        if (array.campaign, array.number) in of_waiting
+        (array.campaign, array.cluster) for array in arrays if (array.campaign, array.number) in of_waiting
     )
 
 

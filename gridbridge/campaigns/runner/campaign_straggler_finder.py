@@ -53,8 +53,7 @@ class CampaignStragglerFinder:
         tails = (
             self._tail(campaign, of[campaign.number], answers, rivals, now)
             for campaign in able
-            if of[campaign.number]
-            and self._is_near(campaign, waiting, of[campaign.number], answers, now)
+            if of[campaign.number] and self._is_near(campaign, waiting, of[campaign.number], answers, now)
         )
         return tuple(tail for tail in tails if tail.live)
 
@@ -73,9 +72,7 @@ class CampaignStragglerFinder:
         """Return whether a campaign may be near its end, if it got all free slots."""
         free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
         unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
-        return is_campaign_near_end(
-            campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits
-        )
+        return is_campaign_near_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
 
     def _tail(
         self,
@@ -93,9 +90,7 @@ class CampaignStragglerFinder:
             for attempt in self._tries.pending_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
                 if not is_prologue_or_epilogue_task(attempt.task) and not _has_won(of_task):
-                    candidates = _attempts(of_task) or (
-                        (attempt.attempt, array.number, attempt.place),
-                    )
+                    candidates = _attempts(of_task) or ((attempt.attempt, array.number, attempt.place),)
                     attempts.append(attempt)
                     late[attempt.task] = tuple(
                         _live(attempt.task, number, by_number[at], index, answers, now)
@@ -107,9 +102,7 @@ class CampaignStragglerFinder:
         return CampaignStragglers(
             campaign=campaign.number,
             sent_s=_sent_s(arrays, now),
-            durations_s=tuple(
-                duration_s for cluster_durations in durations for duration_s in cluster_durations
-            ),
+            durations_s=tuple(duration_s for cluster_durations in durations for duration_s in cluster_durations),
             live=tuple(attempt for live in all_late for attempt in live),
             failed_at=map_tasks_to_failed_clusters(self._tries.earlier(attempts, rivals)),
         )
@@ -146,9 +139,7 @@ def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
     return (now - max(sent, default=now)).total_seconds()
 
 
-def _elapsed_of(
-    array: CampaignArray, answers: Answers, now: datetime
-) -> Iterator[tuple[int, float]]:
+def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
     """Yield the indices of an array's running tasks with their elapsed seconds.
 
     All tasks count as running if the cluster does not answer: their ends are unknown.
@@ -170,19 +161,13 @@ def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime
     """Return an attempt's elapsed seconds; 0 if it does not run or may have ended."""
     snapshot = answers.get(array.cluster)
     if array.state is not ArraySubmissionState.RELEASED or not snapshot:
-        return next(
-            (elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0
-        )
+        return next((elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0)
     row = snapshot.find(array.job_id, index)
     is_running = row is not None and row.state.has_begun and not row.state.is_deleting
-    return (
-        (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
-    )
+    return (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
 
 
-def _live(
-    task: int, attempt: int, array: CampaignArray, index: int, answers: Answers, now: datetime
-) -> LiveAttempt:
+def _live(task: int, attempt: int, array: CampaignArray, index: int, answers: Answers, now: datetime) -> LiveAttempt:
     elapsed_s = max(0.0, _elapsed_s(array, index, answers, now))
     return LiveAttempt(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
@@ -201,9 +186,7 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
     return any(rival.outcome is TaskAttemptOutcome.SUCCESS for rival in rivals)
 
 
-def positions_of_nonlast_attempts(
-    rivals: Iterable[CompetingAttempt],
-) -> frozenset[tuple[int, int, int]]:
+def positions_of_nonlast_attempts(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
     """Return the positions of live attempts other than the last one of each task.
 
     A position is campaign, array and index. Forecasts count a task once, by its last attempt.
@@ -212,7 +195,5 @@ def positions_of_nonlast_attempts(
     for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]
         last = 0 if _has_won(task_rivals) else max((rival.attempt for rival in live), default=0)
-        positions |= {
-            (rival.campaign, rival.array, rival.place) for rival in live if rival.attempt != last
-        }
+        positions |= {(rival.campaign, rival.array, rival.place) for rival in live if rival.attempt != last}
     return frozenset(positions)

@@ -8,12 +8,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
 from gridbridge.decisions.campaigns.fairshare import add_ended_tasks_to_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignArray,
-    TaskAttempt,
-    map_arrays_to_clusters,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, map_arrays_to_clusters
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -33,14 +28,9 @@ NEVER_S = 1e9  # stands for the mean duration at a cluster without any success
 class CampaignUsageAccounting:
     """Reads and updates the usage that orders campaigns of different owners."""
 
-    def __init__(
-        self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsageRows, clock: Clock
-    ) -> None:
+    def __init__(self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsageRows, clock: Clock) -> None:
         self._section = policy.metascheduler
-        lists = (
-            self._section.priorities,
-            *(section.affinity for section in policy.campaigns.values()),
-        )
+        lists = (self._section.priorities, *(section.affinity for section in policy.campaigns.values()))
         self._asks_groups = self._section.share_by is FairShareUnit.GROUP or "@" in "".join(lists)
         self._campaigns = campaigns
         self._usage = usage
@@ -61,9 +51,7 @@ class CampaignUsageAccounting:
         )
         if sharing.by is FairShareUnit.NONE:
             return sharing
-        return replace(
-            sharing, used_s=sum_usage_by_claimant(campaigns, sharing, _by_campaign(usages))
-        )
+        return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, _by_campaign(usages)))
 
     def count(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Add the usage of ended tasks, and delete usage that has decayed to nothing."""
@@ -84,9 +72,7 @@ class CampaignUsageAccounting:
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         return {owner: local_host_facts.groups_of_account(owner) for owner in owners}
 
-    def _with_used(
-        self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]
-    ) -> tuple[Campaign, ...]:
+    def _with_used(self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]) -> tuple[Campaign, ...]:
         """Return the unfinished campaigns, and ended ones with usage if fair share is on."""
         if self._section.share_by is FairShareUnit.NONE:
             return unfinished
@@ -107,9 +93,7 @@ def _by_campaign(usages: Iterable[DecayedUsage]) -> dict[int, float]:
     return totals
 
 
-def _means(
-    usages: Iterable[DecayedUsage], campaigns: frozenset[int]
-) -> dict[int, dict[str, float]]:
+def _means(usages: Iterable[DecayedUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
     """Return the mean duration of successful tasks by campaign and cluster.
 
     A cluster where tasks ran and none succeeded gets a very long duration, so it comes last.

@@ -20,15 +20,12 @@ Answers = Mapping[str, ClusterSnapshot]
 Besides = Set[tuple[int, int, int]]
 
 
-def clusters_accepting_campaign_tasks(
-    campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-) -> frozenset[str]:
+def clusters_accepting_campaign_tasks(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
     """Return the clusters that may get waiting tasks or speculative attempts."""
     going = (
         campaign.jdl.clusters
         for campaign in campaigns
-        if campaign.state is CampaignState.IN_TREATMENT
-        and (waiting.get(campaign.number) or campaign.jdl.may_be_copied)
+        if campaign.state is CampaignState.IN_TREATMENT and (waiting.get(campaign.number) or campaign.jdl.may_be_copied)
     )
     return frozenset(name for clusters in going for name in clusters)
 
@@ -65,9 +62,7 @@ def campaign_capacity_by_cluster(
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     """Count the slots that accept jobs; best-effort queues offer the same slots again."""
     working = (
-        queue
-        for queue in snapshot.queues
-        if queue.takes_work and not queue.sends_away and not queue.is_besteffort
+        queue for queue in snapshot.queues if queue.takes_work and not queue.sends_away and not queue.is_besteffort
     )
     return sum(queue.slots_total for queue in working)
 
@@ -80,14 +75,10 @@ def listed_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> froz
 def running_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's running tasks, without tasks being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
-    return _indices(
-        array, (row for row in rows if row.state.has_begun and not row.state.is_deleting)
-    )
+    return _indices(array, (row for row in rows if row.state.has_begun and not row.state.is_deleting))
 
 
-def arrays_with_all_tasks_waiting(
-    arrays: Iterable[CampaignArray], answers: Answers
-) -> frozenset[tuple[int, int]]:
+def arrays_with_all_tasks_waiting(arrays: Iterable[CampaignArray], answers: Answers) -> frozenset[tuple[int, int]]:
     """Return the arrays of which all listed tasks are waiting."""
     rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(
@@ -99,9 +90,7 @@ def arrays_with_all_tasks_waiting(
 
 def _indices(array: CampaignArray, rows: Iterable[JobListRow]) -> frozenset[int]:
     whole = range(1, array.size + 1)
-    return frozenset(
-        index for row in rows for indices in row.tasks or (whole,) for index in indices
-    )
+    return frozenset(index for row in rows for indices in row.tasks or (whole,) for index in indices)
 
 
 def count_listed_tasks_by_cluster(
@@ -114,9 +103,7 @@ def count_listed_tasks_by_cluster(
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
-        for (_, cluster), pair_arrays in groupby(
-            by_pair, key=lambda array: (array.campaign, array.cluster)
-        )
+        for (_, cluster), pair_arrays in groupby(by_pair, key=lambda array: (array.campaign, array.cluster))
     )
     return tuple(view for view in counted if view.listed)
 
@@ -135,9 +122,7 @@ def elapsed_seconds_of_running_tasks(
         times += (
             max(0.0, (snapshot.taken_at - row.since).total_seconds())
             for row in snapshot.jobs.get(array.job_id, ())
-            if row.since
-            and row.state.has_begun
-            and (array.campaign, array.number, row.task) not in besides
+            if row.since and row.state.has_begun and (array.campaign, array.number, row.task) not in besides
         )
     return {pair: tuple(times) for pair, times in durations.items()}
 
@@ -147,11 +132,7 @@ def _count(
 ) -> ListedTaskCounts:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
-    able = [
-        ((now - array.intended_at).total_seconds(), row)
-        for array, row in waiting
-        if row.state.can_start
-    ]
+    able = [((now - array.intended_at).total_seconds(), row) for array, row in waiting if row.state.can_start]
     running = [row for _, row in rows if row.state.has_begun]
     return ListedTaskCounts(
         campaign=arrays[0].campaign,

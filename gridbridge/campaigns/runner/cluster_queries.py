@@ -37,9 +37,7 @@ LIMITS_RETRY_S = 60.0  # pause after a failed query
 class ClusterSnapshotFetcher:
     """Fetches cluster snapshots, or reuses a recent one of another program."""
 
-    def __init__(
-        self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False
-    ) -> None:
+    def __init__(self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._database = database
         self._sharing = ClusterSnapshotSharing(database, clock, is_dry=is_dry)
@@ -60,58 +58,37 @@ class ClusterSnapshotFetcher:
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
         # jobs are read after the arrays, so that no array is missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
-        recent = {
-            name: answer
-            for name in names
-            if (answer := self._recent_answer(name, sent[name], limit_s))
-        }
+        recent = {name: answer for name in names if (answer := self._recent_answer(name, sent[name], limit_s))}
         self.has_read = bool(recent)
         self.polled = frozenset(name for name, answer in recent.items() if answer.is_regular)
-        shared_answers = recent | self._ask(
-            {name: sent[name] for name in names if name not in recent}
-        )
-        self.troubles = {
-            name: why for name in shared_answers if (why := shared_answers[name].trouble)
-        }
+        shared_answers = recent | self._ask({name: sent[name] for name in names if name not in recent})
+        self.troubles = {name: why for name in shared_answers if (why := shared_answers[name].trouble)}
         for name, why in self.troubles.items():
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
         answers = ((name, shared_answers[name].snapshot) for name in names)
         return {
-            name: drop_foreign_array_jobs(self._policy, snapshot, submitted)
-            for name, snapshot in answers
-            if snapshot
+            name: drop_foreign_array_jobs(self._policy, snapshot, submitted) for name, snapshot in answers if snapshot
         }
 
-    def recent_snapshots(
-        self, clusters: Iterable[str], limit_s: float
-    ) -> dict[str, ClusterSnapshot]:
+    def recent_snapshots(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
         """Return snapshots that other programs fetched within `limit_s`; query no cluster."""
         answers = {
-            name: self._recent_answer(name, live_campaign_jobs_at(self._database, name), limit_s)
-            for name in clusters
+            name: self._recent_answer(name, live_campaign_jobs_at(self._database, name), limit_s) for name in clusters
         }
-        return {
-            name: answer.snapshot for name, answer in answers.items() if answer and answer.snapshot
-        }
+        return {name: answer.snapshot for name, answer in answers.items() if answer and answer.snapshot}
 
-    def _recent_answer(
-        self, name: str, sent: CampaignJobsAtCluster, limit_s: float
-    ) -> SharedClusterSnapshot | None:
+    def _recent_answer(self, name: str, sent: CampaignJobsAtCluster, limit_s: float) -> SharedClusterSnapshot | None:
         if not limit_s:
             return None
         return self._sharing.find(name, self._location(name), sent.released, limit_s)
 
     def _location(self, name: str) -> str:
-        return identify_cluster_query(
-            configured_cluster_address(self._policy, name), self._policy.queues_at(name)
-        )
+        return identify_cluster_query(configured_cluster_address(self._policy, name), self._policy.queues_at(name))
 
     def _ask(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
         """Query clusters in parallel, and share their snapshots with other programs."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
-            answers = dict(
-                zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True)
-            )
+            answers = dict(zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True))
         with self._database.transaction():
             for name, (_, shared) in answers.items():
                 self._sharing.put(name, shared)
@@ -123,36 +100,28 @@ class ClusterSnapshotFetcher:
         where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
         answer = _query_cluster(where, name, sent, queues)
         location, now = identify_cluster_query(where, queues), self._clock.now()
-        return answer, query_result_to_share(
-            answer.snapshot, sent, location, now, trouble=answer.trouble
-        )
+        return answer, query_result_to_share(answer.snapshot, sent, location, now, trouble=answer.trouble)
 
 
 def _query_cluster(
     where: Away, name: str, sent: CampaignJobsAtCluster, queues: tuple[str, ...]
 ) -> SharedClusterSnapshot:
     try:
-        snapshot, _ = status_adapter(where).query_cluster_snapshot(
-            where, name, sent.jobs, queues, sent.jobs
-        )
+        snapshot, _ = status_adapter(where).query_cluster_snapshot(where, name, sent.jobs, queues, sent.jobs)
         return SharedClusterSnapshot(snapshot=snapshot)
     except (GridbridgeError, OSError) as error:
         return SharedClusterSnapshot(trouble=describe_error(error))
 
 
 def query_task_ends(
-    policy: Policy,
-    indices: Mapping[CampaignArray, Sequence[int]],
-    late: Container[CampaignArray] = (),
+    policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
     """Query each cluster once for ends of array tasks at these indices.
 
     For arrays in `late` the cluster searches all records since the array's submission. Arrays of a
     cluster that fails to answer are left out: a missing answer is not an end.
     """
-    return _of_each_cluster(
-        indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late)
-    )
+    return _of_each_cluster(indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late))
 
 
 def _ends_at(
@@ -179,9 +148,7 @@ def _ends_at(
     return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
 
-def query_live_task_indices(
-    policy: Policy, arrays: Iterable[CampaignArray]
-) -> dict[CampaignArray, frozenset[int]]:
+def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
     If a cluster does not answer, all of its tasks count as alive (CampaignArrayEndReader).
@@ -189,9 +156,7 @@ def query_live_task_indices(
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
 
-def _living_at(
-    policy: Policy, arrays: Sequence[CampaignArray]
-) -> dict[CampaignArray, frozenset[int]]:
+def _living_at(policy: Policy, arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
     system, where = _system_of(policy, arrays[0])
     names = {array.job_id: array_job_name(policy, array) for array in arrays}
     try:
@@ -203,19 +168,14 @@ def _living_at(
 
 
 def _of_each_cluster(
-    arrays: Iterable[CampaignArray],
-    ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]],
+    arrays: Iterable[CampaignArray], ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]]
 ) -> dict[CampaignArray, Told]:
     """Run a query for each cluster's arrays in parallel, and merge the results."""
     ordered = sorted(arrays, key=lambda array: array.cluster)
-    by_cluster = [
-        [*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)
-    ]
+    by_cluster = [[*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)]
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
         answers_by_cluster = threads.map(ask, by_cluster)
-        return {
-            array: answer for answers in answers_by_cluster for array, answer in answers.items()
-        }
+        return {array: answer for answers in answers_by_cluster for array, answer in answers.items()}
 
 
 def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
@@ -247,9 +207,7 @@ class ArrayLimitCache:
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asks_at_s.get(name, now_s):
-                self._asks_at_s[name] = now_s + (
-                    LIMITS_AGE_S if self._ask(name) else LIMITS_RETRY_S
-                )
+                self._asks_at_s[name] = now_s + (LIMITS_AGE_S if self._ask(name) else LIMITS_RETRY_S)
         return self._known
 
     def _ask(self, name: str) -> bool:

@@ -12,10 +12,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerTimeBudget,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import (
-    CampaignStatisticsRecorder,
-    CampaignTaskEndRecorder,
-)
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder, CampaignTaskEndRecorder
 from gridbridge.campaigns.runner.root_ledger_closing import EndedCampaignLedgerCloser
 from gridbridge.campaigns.runner.submission_failure_events import (
     SubmissionResultRecorder,
@@ -29,12 +26,7 @@ from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletio
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_array_unwanted
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
@@ -70,19 +62,13 @@ class CampaignPlanExecutor:
         self._tries = CampaignAttemptRows(database, campaigns)
         self._copies = SpeculativeAttemptRows(database, campaigns)
         self._clock = clock
-        self._troubles = troubles = SubmitFailureEventRecorder(
-            CampaignEventRows(database), clock, failures
-        )
+        self._troubles = troubles = SubmitFailureEventRecorder(CampaignEventRows(database), clock, failures)
         self._acts = acts
         self._ownerless = ownerless  # deletes arrays whose owner's account is gone
         self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
         self._noting = noting = CampaignTaskEndRecorder(database, observations, clock)
-        self._answers = answers = SubmissionResultRecorder(
-            database, acts, clock, failures, noting, troubles
-        )
-        self._submissions = CampaignArraySubmitter(
-            campaigns, acts, clock, answers.settle, most, turns
-        )
+        self._answers = answers = SubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
+        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, answers.settle, most, turns)
         self._ends = EndedCampaignLedgerCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 
@@ -162,9 +148,7 @@ class CampaignPlanExecutor:
         except GridbridgeError as error:
             log_array_failure("event=not_ended", lost.array, error)
 
-    def _delete(
-        self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED
-    ) -> None:
+    def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
         No cluster reports ends of unsubmitted tasks. Root may have submitted an array that the

@@ -11,11 +11,7 @@ from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTask
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
-from gridbridge.model.campaigns.task_attempt_ranges import (
-    format_index_ranges,
-    group_into_ranges,
-    parse_index_ranges,
-)
+from gridbridge.model.campaigns.task_attempt_ranges import format_index_ranges, group_into_ranges, parse_index_ranges
 from gridbridge.model.fixed_paths import RUNNER_RAN
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -31,12 +27,7 @@ class MissingAttemptTracker:
     """Tracks tasks that their clusters do not list and whose ends are unknown."""
 
     def __init__(
-        self,
-        missing_tasks: MissingTaskRows,
-        clock: Clock,
-        path: str = RUNNER_RAN,
-        *,
-        is_dry: bool = False,
+        self, missing_tasks: MissingTaskRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
     ) -> None:
         """Load what earlier runs stored; `path` is the file of started tasks."""
         self._is_dry = is_dry
@@ -61,9 +52,7 @@ class MissingAttemptTracker:
         of = array.campaign, array.number
         self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
-            self._keep_since(
-                of, {position: at for position, at in since_s.items() if position[2] not in listed}
-            )
+            self._keep_since(of, {position: at for position, at in since_s.items() if position[2] not in listed})
         for position in self._of.get(of, ()):
             if position[2] in listed:
                 self._change(position, is_missing=False)
@@ -96,9 +85,7 @@ class MissingAttemptTracker:
         durations_s = {}
         for attempt in missing:
             since_s = self._since_s.setdefault((attempt.campaign, attempt.array), {})
-            durations_s[attempt] = now_s - since_s.setdefault(
-                _position(attempt), now_s - self._before_s(attempt)
-            )
+            durations_s[attempt] = now_s - since_s.setdefault(_position(attempt), now_s - self._before_s(attempt))
         return durations_s
 
     def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
@@ -106,9 +93,7 @@ class MissingAttemptTracker:
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
-            self._keep_since(
-                of, {position: at for position, at in since_s.items() if position not in over}
-            )
+            self._keep_since(of, {position: at for position, at in since_s.items() if position not in over})
             self._keep_ran(of, self._ran.get(of, frozenset()) - {position[2] for position in over})
         for position in map(_position, missing):
             if position not in over and position not in self._known:
@@ -134,9 +119,7 @@ class MissingAttemptTracker:
     def _change(self, position: Place, *, is_missing: bool) -> None:
         campaign, array, index = position
         since = self._clock.now() if is_missing else None
-        self.changed.append(
-            TaskMissingSince(campaign=campaign, array=array, place=index, since=since)
-        )
+        self.changed.append(TaskMissingSince(campaign=campaign, array=array, place=index, since=since))
 
 
 def _position(attempt: TaskAttempt) -> Place:

@@ -12,10 +12,7 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.campaign_cycle_recorder import (
-    CampaignStatisticsRecorder,
-    CampaignTaskEndRecorder,
-)
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder, CampaignTaskEndRecorder
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
@@ -33,17 +30,9 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    ClusterSuccessRecord,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ClusterSuccessRecord
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    OwnerRequestReply,
-    OwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
@@ -64,10 +53,7 @@ TRUSTING = {
     CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     CampaignEventCode.SINK: {"is_trusted": True},
 }
-GIVEN_UP = (
-    CampaignEventCode.DROPPED,
-    CampaignEventCode.DISPUTED,
-)  # events whose tasks have unknown outcomes
+GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events whose tasks have unknown outcomes
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # most campaigns reopened by a request: each needs a call to root's helper
 AT_ONCE = 200  # most campaigns or events in a transaction, which takes 1/6 s
@@ -75,9 +61,7 @@ AGAIN_S = 10.0  # time for retries per cycle; a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Act = Callable[
-    [CampaignOwnerRequest, int], OwnerRequestReply
-]  # executes a request for one campaign or event
+Act = Callable[[CampaignOwnerRequest, int], OwnerRequestReply]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # called with the campaigns whose tasks will change
 Do = Callable[
     [CampaignOwnerRequest], Mapping[int, OwnerRequestReply] | Mapping[str, object]
@@ -149,9 +133,7 @@ class CampaignOwnerRequestHandler:
         self._events = CampaignEventRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._clock = clock
-        self._noting = CampaignTaskEndRecorder(
-            database, CampaignStatisticsRecorder(database), clock
-        )
+        self._noting = CampaignTaskEndRecorder(database, CampaignStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request and event
@@ -180,10 +162,7 @@ class CampaignOwnerRequestHandler:
             with self._database.transaction() if is_whole else nullcontext():
                 replies |= {number: self._in_turn(act, request, number) for number in portion}
         if request.verb is OwnerRequestVerb.RESUBMIT:
-            self._note_again(
-                request.token,
-                [number for number in replies if replies[number] is OwnerRequestReply.DONE],
-            )
+            self._note_again(request.token, [number for number in replies if replies[number] is OwnerRequestReply.DONE])
         return replies
 
     @staticmethod
@@ -196,9 +175,7 @@ class CampaignOwnerRequestHandler:
     def _note_again(self, token: str, events: Iterable[int]) -> None:
         """Record the retry in the register, which outlives a restored state file."""
         now = self._clock.now()
-        for campaign in sorted(
-            {event.campaign for event in map(self._events.find, events) if event}
-        ):
+        for campaign in sorted({event.campaign for event in map(self._events.find, events) if event}):
             if not self._campaigns.has_done(token, campaign):
                 self._campaigns.note_done(token, campaign, now)
                 self._register.note_again(campaign, token, int(now.timestamp()))
@@ -222,12 +199,8 @@ class CampaignOwnerRequestHandler:
 
     def _are_taken_up(self, request: CampaignOwnerRequest, campaigns: Iterable[Campaign]) -> bool:
         """Have root reopen the ended campaigns; refuse too many, because others would wait."""
-        theirs = (
-            campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers)
-        )
-        ended = [
-            campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED
-        ]
+        theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
+        ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
         if len(ended) > TAKEN_UP_AT_ONCE:
             why = f"{len(ended)} campaigns; at most {TAKEN_UP_AT_ONCE} by one request"
             _tell_not_taken_up(ended[0], why)
@@ -267,9 +240,7 @@ class CampaignOwnerRequestHandler:
             return self._cancel_task(campaign, request.task)
         if request.verb is OwnerRequestVerb.ABANDON:
             return self._abandon(campaign, request.uid)
-        if request.verb is OwnerRequestVerb.CANCEL and (
-            campaign.state.is_alive or campaign.is_winding_up
-        ):
+        if request.verb is OwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
             return self._cancel(campaign)
         state = NEXT.get((campaign.state, request.verb))
         if not state:
@@ -365,11 +336,7 @@ class CampaignOwnerRequestHandler:
             # the next cycle retries the tasks
             self._events.put([replace(event, until=self._clock.now())])
             return OwnerRequestReply.DONE
-        if (
-            request.verb is OwnerRequestVerb.RESUBMIT
-            and campaign
-            and (why := self._why_not(campaign, event))
-        ):
+        if request.verb is OwnerRequestVerb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
             return why
         waits = request.verb is OwnerRequestVerb.RESUBMIT and self._try_again(event, request.token)
         with self._database.transaction():
@@ -389,11 +356,7 @@ class CampaignOwnerRequestHandler:
         if self._events.closed_by(event.number) == request.token:
             return OwnerRequestReply.DONE
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
-        if (
-            request.verb is OwnerRequestVerb.FIX
-            and event.code is CampaignEventCode.SINK
-            and is_suspect
-        ):
+        if request.verb is OwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust(event)
             return OwnerRequestReply.DONE
         return OwnerRequestReply.CLOSED
@@ -404,9 +367,7 @@ class CampaignOwnerRequestHandler:
             return
         records = self._events.records([event.campaign])
         of = [record for record in records if record.cluster == event.cluster]
-        record = (
-            of[0] if of else ClusterSuccessRecord(campaign=event.campaign, cluster=event.cluster)
-        )
+        record = of[0] if of else ClusterSuccessRecord(campaign=event.campaign, cluster=event.cluster)
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
     def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerRequestReply | None:
@@ -442,9 +403,7 @@ class CampaignOwnerRequestHandler:
             self._touched += failed
             if self._clock.steady_s() > self._until_s:
                 self._reached[token, event.number] = after
-                raise PartlyDoneOwnerRequest(
-                    f"event {event.number}: tasks after {after} are still to wait again"
-                )
+                raise PartlyDoneOwnerRequest(f"event {event.number}: tasks after {after} are still to wait again")
         return after >= 0
 
     def _goes_on(self, campaign: int) -> None:
@@ -464,9 +423,7 @@ def _outcomes_of(event: CampaignEvent) -> list[TaskAttemptOutcome]:
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
     """Group tasks with consecutive numbers and equal attempts into ranges to retry."""
-    alike = groupby(
-        enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1])
-    )
+    alike = groupby(enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1]))
     for (_, attempt), pairs in alike:
         tasks = [task for _, (task, _) in pairs]
         yield WaitingTaskRange(first=tasks[0], last=tasks[-1], attempt=attempt + 1)

@@ -1,9 +1,6 @@
 """The console program gridbridge-runner: runs campaign cycles from cron or in a loop."""
 
-from gridbridge.campaigns.runner.campaign_program_start import (
-    CampaignProgramFactory,
-    start_campaign_program,
-)
+from gridbridge.campaigns.runner.campaign_program_start import CampaignProgramFactory, start_campaign_program
 from gridbridge.model.fixed_paths import RUNNER_LOCK
 
 DOES = "Take campaigns in, look what became of their tasks, and send more of them."

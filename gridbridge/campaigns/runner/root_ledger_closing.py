@@ -48,9 +48,7 @@ class EndedCampaignLedgerCloser:
 class LedgerStateMismatchDetector:
     """Compares root's ledger with the state file, once per campaign and cycle."""
 
-    def __init__(
-        self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]
-    ) -> None:
+    def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
         """Keep the function that reads root's ledger of a campaign."""
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
@@ -71,9 +69,7 @@ class LedgerStateMismatchDetector:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
-    def behind_campaigns(
-        self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
-    ) -> tuple[int, ...]:
+    def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
         """Return the campaigns whose ledger lists arrays that the state file lacks.
 
         This includes restored campaigns without any array in the state file. A paused campaign is
@@ -81,9 +77,7 @@ class LedgerStateMismatchDetector:
         """
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
-            is_sending = (
-                campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
-            )
+            is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
             if is_sending and not self._campaigns.arrays_of(campaign.number):
                 self.may_count(campaign.number)
         return tuple(self.behind)
@@ -96,8 +90,6 @@ class LedgerStateMismatchDetector:
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
             return True
-        if is_behind := has_unknown_ledger_array(
-            self._campaigns.arrays_of(campaign), ledger_arrays
-        ):
+        if is_behind := has_unknown_ledger_array(self._campaigns.arrays_of(campaign), ledger_arrays):
             self.behind.append(campaign)
         return is_behind

@@ -19,10 +19,7 @@ from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignTaskEndR
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.campaign_event_rules import (
-    EVENT_OF_OUTCOME,
-    record_failed_task_events,
-)
+from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
 from gridbridge.decisions.campaigns.cluster_blacklist import (
     OpenEventsInCycle,
     new_campaign_event,
@@ -78,9 +75,7 @@ class SubmitFailureEventRecorder:
     def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
         """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
-        event = repeat_campaign_event(
-            self._open_event(array, code), code, pair, self._clock.now(), self._failures
-        )
+        event = repeat_campaign_event(self._open_event(array, code), code, pair, self._clock.now(), self._failures)
         tasks = event.tasks + array.size
         self._events.put([replace(event, tasks=tasks, why=one_line_error_message(error))])
 
@@ -168,9 +163,7 @@ class SubmissionResultRecorder:
         match error:
             case CampaignRefusedByRoot():
                 log_array_failure("event=campaign_refused", array, error)
-                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
-                    array, error
-                )
+                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array, error)
             case EndedCampaignRefusal():
                 log_array_failure("event=ended_before", array, error)
                 self._end_as_before(array)
@@ -201,10 +194,7 @@ class SubmissionResultRecorder:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.none_ran(array, TaskAttemptOutcome.SETUP_ERROR)
             again, book = self._again(array, none.ended), OpenEventsInCycle(self._events.open())
-            ended, runs = (
-                [(attempt, array.cluster) for attempt in none.ended],
-                set(map(_task, again)),
-            )
+            ended, runs = ([(attempt, array.cluster) for attempt in none.ended], set(map(_task, again)))
             record_failed_task_events(book, ended, runs, self._clock.now())
             changes = CampaignEventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
@@ -214,16 +204,10 @@ class SubmissionResultRecorder:
         tried = [AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
-        clusters = (
-            {}
-            if campaign.jdl.type is CampaignType.TEST
-            else {campaign.number: campaign.jdl.clusters.keys()}
-        )
+        clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}
         rivals = self._noting.rivals(array)
         earlier = self._tries.earlier(ended, rivals)
-        return number_retries_after_copies(
-            plan_task_retries(tried, earlier, clusters, self._failures), rivals
-        )
+        return number_retries_after_copies(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Fail a campaign whose file root refuses, with all its waiting tasks.
@@ -274,9 +258,7 @@ class SubmissionResultRecorder:
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
-        event = new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now
-        )
+        event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now)
         steps = plan_ledger_recovery(
             campaign, self._tries.stored_campaign(campaign), ledger_arrays, now, refused=refused
         )

@@ -4,19 +4,7 @@ from collections.abc import Container, Iterable, Sequence, Set
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import (
-    Integer,
-    and_,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Integer, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -36,13 +24,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     parse_prologue_task,
     prologue_task_number,
 )
-from gridbridge.state.database.campaign_tables import (
-    ARRAYS,
-    ATTEMPTS,
-    NO_ARRAY,
-    WAITING,
-    delete_rows_of_attempts,
-)
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, NO_ARRAY, WAITING, delete_rows_of_attempts
 from gridbridge.state.database.transaction import StateFile
 
 AT_A_TIME = 500  # most tasks in one query
@@ -50,10 +32,7 @@ AT_A_TIME = 500  # most tasks in one query
 _LATER = ATTEMPTS.alias("later")
 _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
 _TRIED = (
-    select(
-        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")),
-        ARRAYS.c.cluster,
-    )
+    select(*(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")), ARRAYS.c.cluster)
     .join(ARRAYS, _WHERE)
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
@@ -64,10 +43,7 @@ _TRIED = (
 )
 _PENDING = (
     select(*ATTEMPTS.c)
-    .where(
-        ATTEMPTS.c.campaign == bindparam("campaign"),
-        ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING,
-    )
+    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
 _OF_ARRAY = and_(
@@ -83,16 +59,11 @@ _AT_PLACES = (
 )
 _LAST = (
     select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("attempt"))
-    .where(
-        ATTEMPTS.c.campaign == bindparam("of_campaign"),
-        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
-    )
+    .where(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)))
     .group_by(ATTEMPTS.c.task)
 )
 _WAITS = exists().where(
-    WAITING.c.campaign == ATTEMPTS.c.campaign,
-    WAITING.c.first <= ATTEMPTS.c.task,
-    WAITING.c.last >= ATTEMPTS.c.task,
+    WAITING.c.campaign == ATTEMPTS.c.campaign, WAITING.c.first <= ATTEMPTS.c.task, WAITING.c.last >= ATTEMPTS.c.task
 )
 _OF_EVENT = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"),
@@ -113,9 +84,7 @@ _OF_EVENT = and_(
 _FAILED = (
     select(*ATTEMPTS.c)
     .join(ARRAYS, _WHERE)
-    .where(
-        _OF_EVENT, ARRAYS.c.cluster == bindparam("of_cluster"), ATTEMPTS.c.task > bindparam("after")
-    )
+    .where(_OF_EVENT, ARRAYS.c.cluster == bindparam("of_cluster"), ATTEMPTS.c.task > bindparam("after"))
     .order_by(ATTEMPTS.c.task)
     .limit(bindparam("most", type_=Integer))
 )
@@ -126,8 +95,7 @@ _CLOSED = (
         _OF_EVENT,
         ATTEMPTS.c.array.in_(
             select(ARRAYS.c.number).where(
-                ARRAYS.c.campaign == bindparam("of_campaign"),
-                ARRAYS.c.cluster == bindparam("of_cluster"),
+                ARRAYS.c.campaign == bindparam("of_campaign"), ARRAYS.c.cluster == bindparam("of_cluster")
             )
         ),
         ~_WAITS,
@@ -146,19 +114,14 @@ _HAD_ENDED = exists().where(
     _EARLIER.c.outcome.in_(bindparam("outcomes", expanding=True)),
 )
 _RETRIED = (
-    select(*ATTEMPTS.c)
-    .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK, _HAD_ENDED)
-    .order_by(ATTEMPTS.c.place)
+    select(*ATTEMPTS.c).where(_OF_ARRAY, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK, _HAD_ENDED).order_by(ATTEMPTS.c.place)
 )
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
     ARRAYS.c.campaign == bindparam("campaign"), ARRAYS.c.cluster == bindparam("cluster")
 )
 _TRIED_AT = (
     select(ARRAYS.c.cluster)
-    .where(
-        ARRAYS.c.campaign == bindparam("campaign"),
-        exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK),
-    )
+    .where(ARRAYS.c.campaign == bindparam("campaign"), exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK))
     .distinct()
 )
 _STEPS = (
@@ -166,17 +129,11 @@ _STEPS = (
         *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array")),
         *(ATTEMPTS.c[name] for name in ("outcome", "exit_status")),
     )
-    .where(
-        ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)),
-        ATTEMPTS.c.task >= FIRST_PROLOGUE_TASK,
-    )
+    .where(ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST_PROLOGUE_TASK)
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 _FAILED_BEFORE = (
-    select(
-        ATTEMPTS.c.task,
-        func.max(ATTEMPTS.c.outcome == TaskAttemptOutcome.UNWANTED).label("is_unwanted"),
-    )
+    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == TaskAttemptOutcome.UNWANTED).label("is_unwanted"))
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
@@ -184,17 +141,7 @@ _FAILED_BEFORE = (
     )
     .group_by(ATTEMPTS.c.task)
     .having(
-        func.sum(
-            case(
-                (
-                    ATTEMPTS.c.outcome.in_(
-                        (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS)
-                    ),
-                    1,
-                ),
-                else_=0,
-            )
-        )
+        func.sum(case((ATTEMPTS.c.outcome.in_((TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS)), 1), else_=0))
         == 0
     )
 )
@@ -224,10 +171,7 @@ class CampaignAttemptRows:
         return tuple(
             TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])})
             for begin in range(0, len(ordered), AT_A_TIME)
-            for row in map(
-                dict,
-                self._database.rows(_AT_PLACES, **of, places=ordered[begin : begin + AT_A_TIME]),
-            )
+            for row in map(dict, self._database.rows(_AT_PLACES, **of, places=ordered[begin : begin + AT_A_TIME]))
         )
 
     def earlier(
@@ -247,9 +191,7 @@ class CampaignAttemptRows:
             AttemptOutcomeAtCluster(**dict(row) | {"outcome": TaskAttemptOutcome(row["outcome"])})
             for campaign, numbers in tasks.items()
             for begin in range(0, len(numbers), AT_A_TIME)
-            for row in self._database.rows(
-                _TRIED, of_campaign=campaign, tasks=numbers[begin : begin + AT_A_TIME]
-            )
+            for row in self._database.rows(_TRIED, of_campaign=campaign, tasks=numbers[begin : begin + AT_A_TIME])
         )
 
     def failed(
@@ -260,10 +202,7 @@ class CampaignAttemptRows:
         Some of these tasks may already wait for a retry.
         """
         rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
-        return tuple(
-            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])})
-            for row in map(dict, rows)
-        )
+        return tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in map(dict, rows))
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Exclude an event's attempts from the event, in case it opens again.
@@ -272,18 +211,14 @@ class CampaignAttemptRows:
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
-    def take_back(
-        self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
-    ) -> tuple[TaskAttempt, ...]:
+    def take_back(self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]) -> tuple[TaskAttempt, ...]:
         """Delete an array's unfinished attempts of tasks with earlier failures; return them.
 
         The tasks get back their previous outcomes.
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
-        attempts = tuple(
-            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
-        )
+        attempts = tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
         self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
@@ -304,11 +239,7 @@ class CampaignAttemptRows:
 
     def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueAttempt, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
-        clusters = {
-            campaign.number: campaign.jdl.clusters.keys()
-            for campaign in campaigns
-            if campaign.jdl.has_steps
-        }
+        clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
         results: dict[tuple[int, int], LastPrologueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
@@ -324,10 +255,7 @@ class CampaignAttemptRows:
 
     def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
         """Return the number of the last array at each cluster; prologue arrays count."""
-        rows = (
-            (name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0])
-            for name in clusters
-        )
+        rows = ((name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0]) for name in clusters)
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
     def intend_step(self, step: PrologueStart, at: datetime) -> CampaignArray | None:
@@ -345,17 +273,13 @@ class CampaignAttemptRows:
         return {
             row["task"]: row["attempt"]
             for begin in range(0, len(tasks), AT_A_TIME)
-            for row in self._database.rows(
-                _LAST, of_campaign=campaign, tasks=tasks[begin : begin + AT_A_TIME]
-            )
+            for row in self._database.rows(_LAST, of_campaign=campaign, tasks=tasks[begin : begin + AT_A_TIME])
         }
 
     def stored_campaign(self, campaign: int) -> StoredCampaign:
         """Return what the state file stores about a campaign's unfinished tasks."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
-        attempts = tuple(
-            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
-        )
+        attempts = tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
         stored_campaign = self._campaigns.find(campaign)
         return StoredCampaign(
             waiting=self._campaigns.waiting_of(campaign),
@@ -368,10 +292,7 @@ class CampaignAttemptRows:
     def adopt(self, adoption: LedgerRecoveryStep) -> None:
         """Import one portion of arrays and attempts from root's ledger."""
         campaign = adoption.campaign
-        undone = (
-            (ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)),
-            (ARRAYS, ARRAYS.c.number.in_(adoption.undone)),
-        )
+        undone = ((ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)), (ARRAYS, ARRAYS.c.number.in_(adoption.undone)))
         with self._database.transaction():
             for table, these in undone if adoption.undone else ():
                 of = table.c.campaign == campaign
@@ -392,11 +313,7 @@ class CampaignAttemptRows:
         Ends of reopened tasks are counted again later. Returns the tasks that their owner had
         cancelled, whose attempts must be deleted.
         """
-        live = {
-            attempt.task
-            for attempt in adoption.attempts
-            if attempt.outcome is TaskAttemptOutcome.PENDING
-        }
+        live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         tasks, unwanted = sorted(task for task in live if task < FIRST_PROLOGUE_TASK), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):

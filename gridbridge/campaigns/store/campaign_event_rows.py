@@ -33,13 +33,7 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
-from gridbridge.state.database.column_types import (
-    COUNTED,
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state.database.column_types import COUNTED, METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 EVENTS = Table(
@@ -87,15 +81,11 @@ _OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
 _IS_SUSPECT = and_(
     EVENTS.c.code == CampaignEventCode.SINK,
     ~exists().where(
-        RECORDS.c.campaign == EVENTS.c.campaign,
-        RECORDS.c.cluster == EVENTS.c.cluster,
-        RECORDS.c.is_trusted,
+        RECORDS.c.campaign == EVENTS.c.campaign, RECORDS.c.cluster == EVENTS.c.cluster, RECORDS.c.is_trusted
     ),
 )
 _SINKS = select(EVENTS.c.campaign, EVENTS.c.cluster).where(_IS_SUSPECT).order_by(EVENTS.c.cluster)
-_SHOWN = _EVERY.where(
-    or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT)
-)
+_SHOWN = _EVERY.where(or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT))
 _BACK = select(EVENTS.c.cluster, EVENTS.c.closed_at).where(
     EVENTS.c.code == CampaignEventCode.GET_JOBS, EVENTS.c.closed_at.is_not(None)
 )
@@ -108,13 +98,9 @@ _WHAT = _EVERY.where(
     EVENTS.c.cluster == bindparam("cluster"),
 )
 _WITH_ARRAYS = select(ARRAYS.c.campaign).where(
-    ARRAYS.c.state.in_(
-        [state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER]
-    )
+    ARRAYS.c.state.in_([state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER])
 )
-_OF_CAMPAIGNS = select(*_RECORD).where(
-    RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True))
-)
+_OF_CAMPAIGNS = select(*_RECORD).where(RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True)))
 
 
 class CampaignEventRows:
@@ -139,9 +125,7 @@ class CampaignEventRows:
         """Return the event with a number; None if there is none."""
         return next(iter(self._select(_ONE, number=number)), None)
 
-    def find_open(
-        self, code: CampaignEventCode, campaign: int, cluster: str
-    ) -> CampaignEvent | None:
+    def find_open(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
         """Return an open event without an exit status; None if there is none."""
         events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
@@ -192,9 +176,7 @@ class CampaignEventRows:
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
-    def close_of_ended(
-        self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]
-    ) -> None:
+    def close_of_ended(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
         """Close events, except codes in `but`, of long-ended campaigns without open arrays."""
         ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
@@ -217,9 +199,7 @@ class CampaignEventRows:
     def records(self, campaigns: Iterable[int]) -> tuple[ClusterSuccessRecord, ...]:
         """Return the success records of campaigns at their clusters."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
-        return tuple(
-            ClusterSuccessRecord(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows
-        )
+        return tuple(ClusterSuccessRecord(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
     def put_records(self, records: Iterable[ClusterSuccessRecord]) -> None:
         """Store success records of campaigns at clusters."""
@@ -232,6 +212,4 @@ class CampaignEventRows:
 
 
 def _event(row: dict[str, Any]) -> CampaignEvent:
-    return CampaignEvent(
-        **row | {"kind": CampaignEventKind(row["kind"]), "code": CampaignEventCode(row["code"])}
-    )
+    return CampaignEvent(**row | {"kind": CampaignEventKind(row["kind"]), "code": CampaignEventCode(row["code"])})

@@ -19,10 +19,7 @@ from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox as picked
-from gridbridge.campaigns.store.root_campaign_file_reader import (
-    MAX_FIRST_BYTES,
-    first_line_of_campaign_file,
-)
+from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
@@ -71,9 +68,7 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
     token = safe_files.random_file_name()
-    safe_files.replace_file_atomically(
-        f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640
-    )
+    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
@@ -108,9 +103,7 @@ def take_new_campaign_files(
 def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names of unprocessed inbox files; change no file."""
     names = list(listed)
-    return [
-        name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)
-    ]
+    return [name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)]
 
 
 def write_owner_request(
@@ -128,21 +121,15 @@ def write_owner_request(
     token = safe_files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    safe_files.replace_file_atomically(
-        f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640
-    )
+    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 
 
-def list_request_files_of_verb(
-    listed: Iterable[str], verb: OwnerRequestVerb, folder: str = CAMPAIGNS
-) -> list[str]:
+def list_request_files_of_verb(listed: Iterable[str], verb: OwnerRequestVerb, folder: str = CAMPAIGNS) -> list[str]:
     """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    paths = [
-        path for kind in kinds for path in picked.select_inbox_files_fairly(names, kind, folder)
-    ]
+    paths = [path for kind in kinds for path in picked.select_inbox_files_fairly(names, kind, folder)]
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
@@ -151,9 +138,7 @@ def _asks(path: str, verb: OwnerRequestVerb) -> bool:
     return request is not None and request.verb is verb
 
 
-def take_owner_requests(
-    listed: Iterable[str], folder: str = CAMPAIGNS
-) -> Iterator[CampaignOwnerRequest]:
+def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[CampaignOwnerRequest]:
     """Yield the owners' requests, which the owners can then no longer withdraw.
 
     Invalid requests are removed.
@@ -175,9 +160,7 @@ def _request(path: str) -> CampaignOwnerRequest | None:
         subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # the file's content is untrusted
         return None
-    return CampaignOwnerRequest(
-        token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription
-    )
+    return CampaignOwnerRequest(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription)
 
 
 def _number(value: object) -> int:
@@ -225,9 +208,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
     return os.path.lexists(f"{folder}/{campaign_file_name(campaign)}")
 
 
-def rename_to_campaign_number(
-    token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0
-) -> None:
+def rename_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
     """Rename a processed file to its campaign's number, and its part's number; repeatable.
 
     A foreign file of that name is moved aside.
@@ -243,9 +224,7 @@ def rename_to_campaign_number(
         raise StateError(f"{begun}: {error.strerror}") from error
 
 
-def read_numbered_campaign_file(
-    campaign: int, folder: str = CAMPAIGNS, part: int = 0
-) -> NewCampaignFile | None:
+def read_numbered_campaign_file(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewCampaignFile | None:
     """Read the file of a campaign or part; None if it is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
@@ -254,9 +233,7 @@ def read_numbered_campaign_file(
         return None
 
 
-def read_own_campaign_file(
-    campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False
-) -> tuple[Any, list[str]]:
+def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign.
 
     Campaign files are removed some time after the end, and anybody may put a file of that name
@@ -271,9 +248,7 @@ def read_own_campaign_file(
             lines += _texts(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
-        raise ForeignOrMissingCampaignFile(
-            f"campaign {campaign}: its file is there no more"
-        ) from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is there no more") from error
     except (ValueError, RecursionError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is damaged") from error
     except (OSError, StateError) as error:
@@ -297,9 +272,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
     try:
         return os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid
     except OSError as error:
-        raise ForeignOrMissingCampaignFile(
-            f"campaign {campaign}: its file is there no more"
-        ) from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is there no more") from error
 
 
 def measure_person_campaign_files(
@@ -333,9 +306,7 @@ def _parts(campaign: int, folder: str) -> range:
     uid = _owner_of(f"{folder}/{campaign_file_name(campaign)}")
     if uid is None:
         return range(1, 1)
-    after = next(
-        n for n in count(1) if _owner_of(f"{folder}/{campaign_file_name(campaign, n)}") != uid
-    )
+    after = next(n for n in count(1) if _owner_of(f"{folder}/{campaign_file_name(campaign, n)}") != uid)
     return range(1, after)
 
 

@@ -68,9 +68,7 @@ def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
 def _known_word() -> Iterator[str]:
     """Yield the token stored in this user's home directory, if any."""
     with suppress(OSError, StateError, KeyError):
-        data, _ = safe_files.read_file_only_owner_writes(
-            f"{_home()}/{WORD}", WORD_BYTES, os.geteuid()
-        )
+        data, _ = safe_files.read_file_only_owner_writes(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word
@@ -118,11 +116,7 @@ def list_files_kept_in_inbox(kind: str, most: int, folder: str) -> dict[int, lis
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
-            of_one = (
-                f"{person}/{name}"
-                for name in sorted(_some_names(end))
-                if has_inbox_file_name(name, kind)
-            )
+            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if has_inbox_file_name(name, kind))
             of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return paths
@@ -136,10 +130,7 @@ def _persons(folder: str) -> Iterator[str]:
         for entry in sorted(named, key=lambda entry: entry.name):
             with suppress(OSError):
                 uid = int(entry.name.split(".")[1])
-                is_theirs = (
-                    entry.is_dir(follow_symlinks=False)
-                    and entry.stat(follow_symlinks=False).st_uid == uid
-                )
+                is_theirs = entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == uid
                 of_each[uid] += is_theirs
                 if is_theirs and of_each[uid] <= A_PERSON:
                     yield entry.name
@@ -175,9 +166,7 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def take_new_inbox_files(
-    listed: Iterable[str], brought: str, taken_prefix: str, folder: str
-) -> list[str]:
+def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
     """Move new files into the service's folder; return the tokens of all unfinished files.
 
     `taken_prefix` is the prefix of the moved files' names. Owners can't change moved files.
@@ -191,10 +180,7 @@ def take_new_inbox_files(
             _admit(path, brought, taken_prefix, folder)
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
     finished = (f"{BEGUN}/{name}" for name in safe_files.list_folder(f"{folder}/{BEGUN}"))
-    return [
-        path.removeprefix(taken_prefix)
-        for path in select_inbox_files_fairly(finished, prefix, folder)
-    ]
+    return [path.removeprefix(taken_prefix) for path in select_inbox_files_fairly(finished, prefix, folder)]
 
 
 def _move(path: str, folder: str) -> str:

@@ -110,9 +110,9 @@ class CampaignNumberRegister:
 
     def _load(self) -> None:
         try:
-            text = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)[
-                0
-            ].decode("ascii", "replace")
+            text = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)[0].decode(
+                "ascii", "replace"
+            )
         except FileNotFoundError:
             self._is_there = False
             return

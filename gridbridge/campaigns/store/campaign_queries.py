@@ -4,12 +4,7 @@ from dataclasses import fields
 
 from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
 
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import (
     ARRAY,
@@ -27,33 +22,18 @@ ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # columns set 
 CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 ATTEMPT = tuple(ATTEMPTS.c)
 BY_NUMBER = select(*CAMPAIGN).order_by(CAMPAIGNS.c.number)
-BRIEFLY = select(*(column for column in CAMPAIGN if column.name != "jdl")).order_by(
-    CAMPAIGNS.c.number
-)
-JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
-    CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True))
-)
+BRIEFLY = select(*(column for column in CAMPAIGN if column.name != "jdl")).order_by(CAMPAIGNS.c.number)
+JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True)))
 ONE = BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
 BY_TOKEN = BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
-UNFINISHED = BY_NUMBER.where(
-    or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN)))
-)
+UNFINISHED = BY_NUMBER.where(or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN))))
 ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
     CAMPAIGNS.c.number == bindparam("number"),
-    or_(
-        IS_GOING,
-        exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), IS_OPEN)),
-    ),
+    or_(IS_GOING, exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), IS_OPEN))),
 )
 OPEN_ARRAYS = select(*ARRAY).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
-OF_ARRAY = and_(
-    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
-)
-PENDING = (
-    select(*ATTEMPT)
-    .where(OF_ARRAY, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
-    .order_by(ATTEMPTS.c.place)
-)
+OF_ARRAY = and_(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array"))
+PENDING = select(*ATTEMPT).where(OF_ARRAY, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING).order_by(ATTEMPTS.c.place)
 RAN = (
     TaskAttemptOutcome.SUCCESS,
     TaskAttemptOutcome.PROGRAM_ERROR,
@@ -62,11 +42,7 @@ RAN = (
 )
 DURATIONS = (
     select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
-    .join_from(
-        ATTEMPTS,
-        ARRAYS,
-        and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number),
-    )
+    .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
         # `+ 0` keeps SQLite from a range scan of the key, so that it reads the last arrays first
@@ -82,9 +58,9 @@ ENDED = (
     .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
     .values({key: bindparam(f"of_{key}") for key in ENDING})
 )
-WAITING_COUNTS = select(
-    WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
-).group_by(WAITING.c.campaign)
+WAITING_COUNTS = select(WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")).group_by(
+    WAITING.c.campaign
+)
 KEPT_OFF = (
     select(
         WAITING.c.campaign,
@@ -101,9 +77,7 @@ NEXT_WAITING = (
     .where(WAITING.c.campaign == bindparam("campaign"))
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )
-TAKEN = delete(WAITING).where(
-    WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first")
-)
+TAKEN = delete(WAITING).where(WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first"))
 OF_CAMPAIGN = select(*ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
 UNNOTED = (
     select(CAMPAIGNS.c.number)
@@ -114,15 +88,11 @@ UNNOTED = (
     )
     .order_by(CAMPAIGNS.c.number)
 )
-IS_DONE = select(DONE.c.campaign).where(
-    DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign")
-)
+IS_DONE = select(DONE.c.campaign).where(DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign"))
 ENDED_BEFORE = (
     select(CAMPAIGNS.c.number)
     .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
     .order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
 )
 LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
-LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
-    ARRAYS.c.campaign == bindparam("campaign")
-)
+LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == bindparam("campaign"))

@@ -5,17 +5,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Executable,
-    and_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, func, insert, select, update
 
 from gridbridge.campaigns.store import campaign_queries as queries
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
@@ -45,9 +35,7 @@ from gridbridge.state.database.campaign_tables import (
 from gridbridge.state.database.transaction import StateFile
 
 AT_A_TIME = 500  # most campaigns in one query
-_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(
-    PARTS.c.token == bindparam("token")
-)
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(PARTS.c.token == bindparam("token"))
 _ALL = select(*(PARTS.c[field.name] for field in fields(AddedTasks)), CAMPAIGNS.c.uid).join(
     CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
 )
@@ -56,9 +44,7 @@ _OF_PERSON = (
     .outerjoin(PARTS, CAMPAIGNS.c.number == PARTS.c.campaign)
     .where(CAMPAIGNS.c.uid == bindparam("uid"), CAMPAIGNS.c.state != CampaignState.PURGED)
 )
-_LAST_PART = select(func.max(PARTS.c.number).label("number")).where(
-    PARTS.c.campaign == bindparam("campaign")
-)
+_LAST_PART = select(func.max(PARTS.c.number).label("number")).where(PARTS.c.campaign == bindparam("campaign"))
 
 
 class CampaignRows:
@@ -120,10 +106,7 @@ class CampaignRows:
 
     def waiting(self) -> dict[int, int]:
         """Return the number of waiting tasks by campaign, without campaigns that have none."""
-        return {
-            row["campaign"]: int(row["tasks"])
-            for row in self._database.rows(queries.WAITING_COUNTS)
-        }
+        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(queries.WAITING_COUNTS)}
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Count by campaign the waiting tasks that avoid the same clusters."""
@@ -158,17 +141,10 @@ class CampaignRows:
         """Return the unfinished attempts of an array, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         rows = map(dict, self._database.rows(queries.PENDING, **of))
-        return tuple(
-            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
-        )
+        return tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
 
     def intend(
-        self,
-        campaign: int,
-        cluster: str,
-        tasks: int,
-        at: datetime,
-        kept_off: Sequence[TaskCountByExclusions] = (),
+        self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
         """Move waiting tasks into a new array; None if no task waits.
 
@@ -214,9 +190,7 @@ class CampaignRows:
 
     def ended(self, attempts: Iterable[TaskAttempt]) -> None:
         """Record the outcomes of attempts."""
-        rows = [
-            {f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts
-        ]
+        rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
             self._database.execute(queries.ENDED, rows)
 
@@ -241,16 +215,12 @@ class CampaignRows:
             "failed": CAMPAIGNS.c.failed + failed,
             "cancelled": CAMPAIGNS.c.cancelled + cancelled,
         }
-        self._database.execute(
-            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
-        )
+        self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
         """Set a campaign's state and end, and note that root's ledger lacks the end."""
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
-        self._database.execute(
-            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
-        )
+        self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def has_done(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
@@ -276,24 +246,16 @@ class CampaignRows:
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record whether root's ledger has a campaign's end."""
         values = {"is_end_noted": is_noted}
-        self._database.execute(
-            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
-        )
+        self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
         """Return unpurged campaigns that ended before a time, the oldest end first."""
-        return tuple(
-            row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment)
-        )
+        return tuple(row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment))
 
-    def _take(
-        self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]
-    ) -> list[tuple[int, int]]:
+    def _take(self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]) -> list[tuple[int, int]]:
         """Remove the most urgent waiting tasks of each kind; return tasks with attempts."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
-        entries = [
-            entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
-        ]
+        entries = [entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)]
         return [(task, attempt) for _, task, attempt in sorted(entries)]
 
     def _take_of(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
@@ -317,9 +279,7 @@ class CampaignRows:
 
     def _arrays(self, query: Executable, **values: object) -> tuple[CampaignArray, ...]:
         rows = map(dict, self._database.rows(query, **values))
-        return tuple(
-            CampaignArray(**row | {"state": ArraySubmissionState(row["state"])}) for row in rows
-        )
+        return tuple(CampaignArray(**row | {"state": ArraySubmissionState(row["state"])}) for row in rows)
 
     def _select(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(campaign_from_row(dict(row)) for row in self._database.rows(query, **values))
@@ -349,8 +309,7 @@ def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list
     """Return the rows of an array's attempts; indices start at 1."""
     of = {"campaign": array.campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
     return [
-        {**of, "task": task, "attempt": attempt, "place": index}
-        for index, (task, attempt) in enumerate(tasks, start=1)
+        {**of, "task": task, "attempt": attempt, "place": index} for index, (task, attempt) in enumerate(tasks, start=1)
     ]
 
 

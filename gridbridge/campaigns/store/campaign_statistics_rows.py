@@ -42,9 +42,7 @@ FORECASTS = Table(
 
 _OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
 _RATIOS = select(*(RATIOS.c[field.name] for field in fields(JobRatio))).where(_OF_CAMPAIGNS)
-_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(HalfwayForecast))).order_by(
-    FORECASTS.c.campaign
-)
+_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(HalfwayForecast))).order_by(FORECASTS.c.campaign)
 _SINCE = (
     select(ENDS.c.cluster, ENDS.c.minute, ENDS.c.ended)
     .where(ENDS.c.campaign == bindparam("of_campaign"), ENDS.c.minute >= bindparam("since"))
@@ -96,11 +94,7 @@ class CampaignStatisticsRows:
 
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Add tasks that ended at a cluster to the count of this minute."""
-        key = {
-            "campaign": campaign,
-            "cluster": cluster,
-            "minute": at.replace(second=0, microsecond=0),
-        }
+        key = {"campaign": campaign, "cluster": cluster, "minute": at.replace(second=0, microsecond=0)}
         of = {"of_campaign": campaign, "at_cluster": cluster, "in_minute": key["minute"]}
         with self._database.transaction():
             rows = self._database.rows(select(ENDS.c.ended).where(_THIS_MINUTE), **of)

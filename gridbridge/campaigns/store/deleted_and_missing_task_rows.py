@@ -44,9 +44,7 @@ WAYS = Table(
     Column("at", UtcTimeColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
-Marked = Mapping[
-    tuple[int, int], Mapping[int, TaskDeletionMark]
-]  # marks by (campaign, array), then by array index
+Marked = Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]]  # marks by (campaign, array), then by array index
 MISSING = Table(
     "campaign_missing",
     METADATA,
@@ -87,9 +85,7 @@ class TaskDeletionMarkRows:
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
-            rows = self._database.rows(
-                query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
-            )
+            rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING))
             marks = [dict(row) | {"wiped_for": CancellationReason.UNWANTED} for row in rows]
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
@@ -105,9 +101,7 @@ class TaskDeletionMarkRows:
     def wiped(self, campaign: int, task: int) -> int:
         """Return how many attempts of a task were deleted before they started."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
-        query = select(func.count().label("times")).where(
-            *of, ATTEMPTS.c.outcome == TaskAttemptOutcome.WIPED
-        )
+        query = select(func.count().label("times")).where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.WIPED)
         return int(self._database.rows(query)[0]["times"])
 
 

@@ -42,9 +42,7 @@ OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
     safe_files.replace_file_atomically(
-        f"{folder}/{NAMES[type(value)]}",
-        published_json.encode_published_value(value),
-        durable=False,
+        f"{folder}/{NAMES[type(value)]}", published_json.encode_published_value(value), durable=False
     )
 
 
@@ -53,19 +51,13 @@ def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T |
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 
 
-def publish_campaign_tasks(
-    campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED
-) -> None:
+def publish_campaign_tasks(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
-    safe_files.replace_file_atomically(
-        f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False
-    )
+    safe_files.replace_file_atomically(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
-def read_published_campaign_tasks(
-    campaign: int, part: int, folder: str = PUBLISHED
-) -> dict[int, PublishedTask]:
+def read_published_campaign_tasks(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
     """Return the submitted tasks of one published file, by number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
@@ -77,9 +69,7 @@ def read_published_campaign_tasks(
     return {}
 
 
-def append_published_end_counts(
-    campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED
-) -> None:
+def append_published_end_counts(campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED) -> None:
     """Append counts of ended tasks; negative counts take back earlier counts."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
@@ -94,9 +84,7 @@ def append_published_end_counts(
 def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
-        data, _ = safe_files.read_file_only_owner_writes(
-            f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES
-        )
+        data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
         return ()
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
@@ -196,16 +184,12 @@ def _copy(text: str) -> ShownSpeculativeAttempt:
 
 
 def _way_words(preemption: TaskPreemption) -> str:
-    return (
-        f"{preemption.attempt}:{preemption.cluster}:{preemption.job}:{'+'.join(preemption.lacked)}"
-    )
+    return f"{preemption.attempt}:{preemption.cluster}:{preemption.job}:{'+'.join(preemption.lacked)}"
 
 
 def _way(text: str) -> TaskPreemption:
     attempt, cluster, job, lacked = text.split(":")
-    return TaskPreemption(
-        attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
-    )
+    return TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
 
 
 def _move_words(move: RebalancedTaskAttempt) -> str:

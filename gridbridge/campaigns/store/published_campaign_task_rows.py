@@ -11,22 +11,10 @@ from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import WAYS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_tasks import (
-    PublishedTask,
-    RebalancedTaskAttempt,
-    TaskPreemption,
-)
+from gridbridge.model.campaigns.published_tasks import PublishedTask, RebalancedTaskAttempt, TaskPreemption
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
-from gridbridge.state.database.campaign_tables import (
-    ARRAYS,
-    ATTEMPTS,
-    CAMPAIGNS,
-    NO_ARRAY,
-    PARTS,
-    PLACE,
-    WAITING,
-)
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, NO_ARRAY, PARTS, PLACE, WAITING
 from gridbridge.state.database.transaction import StateFile
 
 OF_WAYS = ("job", "lacked")
@@ -54,8 +42,7 @@ _SENT = (
     )
     .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in PLACE)), isouter=True)
     .where(
-        ATTEMPTS.c.campaign == bindparam("of_campaign"),
-        ATTEMPTS.c.task.between(bindparam("low"), bindparam("high")),
+        ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task.between(bindparam("low"), bindparam("high"))
     )
     .order_by(ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )

@@ -9,12 +9,7 @@ import hashlib
 import json
 import os
 
-from gridbridge.errors import (
-    CampaignFileChanged,
-    CampaignFileUnreadable,
-    StateError,
-    describe_error,
-)
+from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable, StateError, describe_error
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.shell import safe_files
@@ -97,9 +92,7 @@ class VerifiedCampaignFiles:
     def _read(self, name: str) -> tuple[bytes, int]:
         """Return a file's content and owner; CampaignFileUnreadable if it cannot be read now."""
         try:
-            whole, facts = safe_files.read_file_only_owner_writes(
-                f"{self._folder}/{name}", MAX_BYTES
-            )
+            whole, facts = safe_files.read_file_only_owner_writes(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
             raise CampaignFileUnreadable(f"{name}: {describe_error(error)}") from error
         return whole, facts.st_uid

@@ -101,10 +101,7 @@ class RootLedger:
         return self
 
     def __exit__(
-        self,
-        kind: "type[BaseException] | None",
-        error: "BaseException | None",
-        trace: "TracebackType | None",
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         if self._end != NONE:
             os.close(self._end)
@@ -148,9 +145,7 @@ class RootLedger:
             self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._file != now:
-            raise CampaignFileChanged(
-                f"{self._path}: not the file that it was when it was taken in"
-            )
+            raise CampaignFileChanged(f"{self._path}: not the file that it was when it was taken in")
 
     def _claim(self, file: str) -> None:
         """Create a symlink from the file's digest to the campaign's number.
@@ -205,9 +200,7 @@ class RootLedger:
             raise ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
         if self._sent_tasks.have(tasks):
-            raise ArrayTasksAlreadyInLedger(
-                f"{self._path}: an attempt of {tasks[:40]} was submitted before"
-            )
+            raise ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         if len(set(numbers)) < len(numbers) and not is_of_copies:
             raise ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
@@ -228,13 +221,7 @@ class RootLedger:
         indices_by_array = self._sent_tasks.indices_of(tasks)
         indices_by_array.pop(array, None)
         return [
-            (
-                number,
-                self._arrays[str(number)][2],
-                self.job(number),
-                self.was_repeated(number),
-                indices,
-            )
+            (number, self._arrays[str(number)][2], self.job(number), self.was_repeated(number), indices)
             for number, indices in indices_by_array.items()
         ]
 
@@ -246,9 +233,7 @@ class RootLedger:
         for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
-                raise SpeculativeCopyRefusal(
-                    f"{self._path}: task {task} gets {MOST_COPIES} copies at most"
-                )
+                raise SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
         """Return the number of speculative attempts by task, in arrays below `array` or in all."""

@@ -18,8 +18,7 @@ _COPIED = (  # the query starts from arrays of speculative attempts, because the
     .where(
         _ARRAY.in_(
             select(ARRAYS.c.campaign, ARRAYS.c.number).where(
-                ARRAYS.c.campaign.in_(bindparam("campaigns", expanding=True)),
-                ARRAYS.c.copies_beyond_s.is_not(None),
+                ARRAYS.c.campaign.in_(bindparam("campaigns", expanding=True)), ARRAYS.c.copies_beyond_s.is_not(None)
             )
         ),
         exists().where(
@@ -39,17 +38,12 @@ _RIVALS = (
         ARRAYS.c.copies_beyond_s.is_not(None).label("is_copy"),
     )
     .join(_COPIED, and_(*(_COPIED.c[key] == ATTEMPTS.c[key] for key in ("campaign", "task"))))
-    .join(
-        ARRAYS, and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
-    )
+    .join(ARRAYS, and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array))
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 _NOW = (
     select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("last"))
-    .where(
-        ATTEMPTS.c.campaign == bindparam("of_campaign"),
-        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
-    )
+    .where(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)))
     .group_by(ATTEMPTS.c.task)
     .having(
         func.sum(case((ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING, 1), else_=0)) > 0,
@@ -70,10 +64,7 @@ class SpeculativeAttemptRows:
         """Return all attempts of tasks that have speculative and live attempts."""
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
-            CompetingAttempt(
-                **row
-                | {"outcome": TaskAttemptOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])}
-            )
+            CompetingAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])})
             for row in rows
         )
 
@@ -85,6 +76,4 @@ class SpeculativeAttemptRows:
             attempts = [(row["task"], row["last"] + 1) for row in rows]
             if not attempts:
                 return None
-            return self._campaigns.add_array(
-                copies.campaign, copies.cluster, attempts, at, copies.beyond_s
-            )
+            return self._campaigns.add_array(copies.campaign, copies.cluster, attempts, at, copies.beyond_s)

@@ -10,9 +10,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Run = tuple[
-        int, int, int, int
-    ]  # run: first task, last task, number of earlier tasks in the array, array number
+    Run = tuple[int, int, int, int]  # run: first task, last task, number of earlier tasks in the array, array number
 
 
 class SubmittedTaskIndex:
@@ -41,11 +39,7 @@ class SubmittedTaskIndex:
 
     def have(self, tasks: str) -> bool:
         """Return whether any of these attempts is in an array."""
-        return any(
-            True
-            for attempt, (first, last, *_) in _runs(0, tasks)
-            for _ in self._between(attempt, first, last)
-        )
+        return any(True for attempt, (first, last, *_) in _runs(0, tasks) for _ in self._between(attempt, first, last))
 
     def has_task(self, task: int) -> bool:
         """Return whether any attempt of a task is in an array."""

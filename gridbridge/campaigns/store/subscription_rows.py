@@ -8,18 +8,9 @@ from sqlalchemy import BigInteger, Column, Table, UniqueConstraint, delete, inse
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.subscriptions import (
-    NotificationChannel,
-    NotificationSeverity,
-    NotificationSubscription,
-)
+from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity, NotificationSubscription
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.column_types import (
-    COUNTED,
-    METADATA,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state.database.column_types import COUNTED, METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 SUBSCRIPTIONS = Table(
@@ -37,9 +28,9 @@ SUBSCRIPTIONS = Table(
     Column("next_at", UtcTimeColumn, nullable=False),
     UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
 )
-_EVERY = select(
-    *(SUBSCRIPTIONS.c[field.name] for field in fields(NotificationSubscription))
-).order_by(SUBSCRIPTIONS.c.number)
+_EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(NotificationSubscription))).order_by(
+    SUBSCRIPTIONS.c.number
+)
 
 
 class NotificationSubscriptionRows:
@@ -78,11 +69,7 @@ class NotificationSubscriptionRows:
 
     def note(self, subscription: NotificationSubscription) -> None:
         """Record until when a subscriber was notified, and when the next attempt is due."""
-        values = {
-            "told_until": subscription.told_until,
-            "tries": subscription.tries,
-            "next_at": subscription.next_at,
-        }
+        values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
 
@@ -93,9 +80,7 @@ class NotificationSubscriptionRows:
         """
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = select(*columns).where(CAMPAIGNS.c.submitted_at > since)
-        ended = select(*columns).where(
-            CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED
-        )
+        ended = select(*columns).where(CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED)
         changes = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
         changes += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
         campaigns = CampaignRows(self._database)
@@ -103,20 +88,10 @@ class NotificationSubscriptionRows:
         return tuple((campaign, at, is_over) for campaign, at, is_over in looked_up if campaign)
 
     def _same(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
-        candidates = (
-            candidate
-            for candidate in self.of(subscription.uid)
-            if candidate.way is subscription.way
-        )
-        return next(
-            (candidate for candidate in candidates if candidate.identity == subscription.identity),
-            None,
-        )
+        candidates = (candidate for candidate in self.of(subscription.uid) if candidate.way is subscription.way)
+        return next((candidate for candidate in candidates if candidate.identity == subscription.identity), None)
 
 
 def _subscription(row: dict[str, Any]) -> NotificationSubscription:
-    words = {
-        "way": NotificationChannel(row["way"]),
-        "severity": NotificationSeverity(row["severity"]),
-    }
+    words = {"way": NotificationChannel(row["way"]), "severity": NotificationSeverity(row["severity"])}
     return NotificationSubscription(**row | words)

@@ -14,15 +14,8 @@ from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
-from gridbridge.model.campaigns.admission import (
-    AdmissionResult,
-    CampaignAdmissionRule,
-    CampaignCandidate,
-)
-from gridbridge.model.campaigns.requested_host_properties import (
-    parse_alternative_properties,
-    parse_required_properties,
-)
+from gridbridge.model.campaigns.admission import AdmissionResult, CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
@@ -36,9 +29,7 @@ WHO_MENDS = "the administrator has to mend this admission rule; it refuses every
 LONGEST = 200  # most characters of an error message
 
 
-def load_admission_rules(
-    folder: str = ADMISSION, owner: int = file_trust.ROOT
-) -> tuple[CampaignAdmissionRule, ...]:
+def load_admission_rules(folder: str = ADMISSION, owner: int = file_trust.ROOT) -> tuple[CampaignAdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
     Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for
@@ -121,19 +112,13 @@ def require_admission_by_rules(
     return replace(parsed, jdl=admission.jdl)
 
 
-def require_unchanged_by_rules(
-    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT
-) -> None:
+def require_unchanged_by_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.explain_rule_violation(
-        load_admission_rules(folder, owner), _candidate(parsed)
-    ):
+    if problem := rules.explain_rule_violation(load_admission_rules(folder, owner), _candidate(parsed)):
         raise ConfigError((problem,))
 
 
-def refuse_unsupported_properties(
-    parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED
-) -> None:
+def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters that do not support the campaign's host properties."""
     clusters = parsed.jdl.clusters.items()
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
@@ -161,9 +146,7 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
         return ""
     required, either = parse_required_properties(text), parse_alternative_properties(text)
     request = JobRequest(hard=required, either=either)
-    reason = adapter_of_cluster(
-        configured_cluster_address(policy, cluster)
-    ).explains.explain_request_refusal(request)
+    reason = adapter_of_cluster(configured_cluster_address(policy, cluster)).explains.explain_request_refusal(request)
     return f"{cluster}.properties: {reason}" if reason else ""
 
 
@@ -173,15 +156,9 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     The types of the cluster's resources come from its last answer to the poller.
     """
     published = read_offered_names(cluster, folder)
-    request = JobRequest(
-        hard=parse_required_properties(text), either=parse_alternative_properties(text)
-    )
+    request = JobRequest(hard=parse_required_properties(text), either=parse_alternative_properties(text))
     odd = (
-        ", ".join(
-            conditions_sge_cannot_express(
-                names_offered_by_cluster.decode_offered_names(published), request
-            )
-        )
+        ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
         if published
         else ""
     )

@@ -45,9 +45,7 @@ VARIABLES = {
 }
 OF_OARSUB = (*LEVELS, "walltime")
 NEAR = 0.88  # cutoff of get_close_matches: one wrong letter in walltime, one extra letter in core
-AMOUNT = re.compile(
-    r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII
-)  # a resource value or expression (sge_types(5))
+AMOUNT = re.compile(r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII)  # a resource value or expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
 
@@ -64,9 +62,7 @@ class CommandCampaignOptions:
     is_normal: bool = False  # whether tasks are ordinary jobs, not best-effort jobs
 
 
-def campaign_with_task_per_number(
-    numbers: str, words: tuple[str, ...], typed: CommandCampaignOptions
-) -> ParsedJdl:
+def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CommandCampaignOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number.
 
     Raises CommandLineMistake for a wrong option.
@@ -81,9 +77,7 @@ def campaign_with_task_per_number(
     return _campaign(append_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
-def campaign_with_task_per_line(
-    path: str, words: tuple[str, ...], typed: CommandCampaignOptions
-) -> ParsedJdl:
+def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: CommandCampaignOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each non-blank line of a file.
 
     A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
@@ -119,9 +113,7 @@ def campaign_of_job_script(
     name = typed.name or request.name or path.rpartition("/")[2]
     line = _script_line(text, arguments, request, name)
     parsed = _campaign(line, name, parameters, typed, request)
-    return ParsedJdl(
-        jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings)
-    )
+    return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings))
 
 
 def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
@@ -144,19 +136,13 @@ def append_task_words(words: tuple[str, ...], word: str) -> str:
 
 
 def _with_place(text: str, word: str) -> str:
-    return (
-        f'"{word}"'.join(quote_for_sh(part) if part else "" for part in text.split(PLACE)) or "''"
-    )
+    return f'"{word}"'.join(quote_for_sh(part) if part else "" for part in text.split(PLACE)) or "''"
 
 
-def _script_line(
-    text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str
-) -> str:
+def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str) -> str:
     """Return a command line that runs a script with Grid Engine's array variables."""
     first = text.partition("\n")[0]
-    interpreter = (
-        [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
-    )
+    interpreter = [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
     end = "gb-end"
     while end in text:
         end += "-"
@@ -258,23 +244,14 @@ def _typed_places(typed: CommandCampaignOptions) -> dict[str, str]:
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
-def _add_clusters(
-    table: dict[str, Any], typed: CommandCampaignOptions, request: JobScriptRequest
-) -> list[str]:
+def _add_clusters(table: dict[str, Any], typed: CommandCampaignOptions, request: JobScriptRequest) -> list[str]:
     """Add the clusters with their host conditions; return warnings about ignored resources."""
     conditions = [_condition(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
-    table["clusters"] = {
-        cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters
-    }
-    unaffected = ", ".join(
-        cluster for cluster in typed.clusters if cluster not in typed.by_resource
-    )
+    table["clusters"] = {cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters}
+    unaffected = ", ".join(cluster for cluster in typed.clusters if cluster not in typed.by_resource)
     ignored = request.resources if unaffected else ()
-    return [
-        f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}"
-        for resource in ignored
-    ]
+    return [f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}" for resource in ignored]
 
 
 def _condition(resource: JobScriptResource) -> str:
@@ -295,9 +272,7 @@ def _no_resource(resource: JobScriptResource) -> ConfigError:
     return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
-def _add_resources(
-    table: dict[str, Any], words: tuple[str, ...], request: JobScriptRequest
-) -> list[str]:
+def _add_resources(table: dict[str, Any], words: tuple[str, ...], request: JobScriptRequest) -> list[str]:
     """Parse -l, in oarsub's form (/core=2,walltime=1:0:0) or qsub's (h_rt=600)."""
     idle: list[str] = []
     request.place, request.is_soft = COMMAND_LINE, False
@@ -316,8 +291,7 @@ def _add_resources(
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
     return warnings + [
-        f"{resource.place}: -l {resource.text}: a resource of Grid Engine;"
-        f" if {near} is meant, write that"
+        f"{resource.place}: -l {resource.text}: a resource of Grid Engine; if {near} is meant, write that"
         for resource in request.resources
         for near in get_close_matches(resource.text.partition("=")[0], OF_OARSUB, 1, NEAR)
     ]
@@ -344,9 +318,7 @@ def _absolute(folder: str) -> str:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
         problem = "the folder in which this is typed was removed"
-        raise CommandLineMistake(
-            (f"-cwd or -wd: {problem}; expected an existing folder",)
-        ) from error
+        raise CommandLineMistake((f"-cwd or -wd: {problem}; expected an existing folder",)) from error
 
 
 def _at_home(folder: str) -> str:

@@ -64,9 +64,7 @@ class HostConditionGroup:
             return _bounded([clause for part in by_part for clause in part])
         clauses = by_part[0]
         for other in by_part[1:]:
-            both = [
-                tuple(dict.fromkeys((*first, *second))) for first, second in product(clauses, other)
-            ]
+            both = [tuple(dict.fromkeys((*first, *second))) for first, second in product(clauses, other)]
             clauses = _bounded(list(dict.fromkeys(both)))
         return clauses
 

@@ -103,9 +103,7 @@ def jdl_header_mismatch(header: Any, jdl: Jdl) -> str:
 
 def _wrong_dataset(jdl: Jdl) -> str:
     for name, dataset in jdl.datasets.items():
-        if not (
-            DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(PATH)(dataset.path)
-        ):
+        if not (DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(PATH)(dataset.path)):
             return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {DATASETS}"
         if not 1 <= dataset.replicas <= MOST_REPLICAS:
             return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {MOST_REPLICAS}"

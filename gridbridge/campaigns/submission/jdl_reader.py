@@ -114,18 +114,14 @@ class JdlReader:
         self.is_typed = bool(parameters)
         clusters = self._clusters(table)
         parameters = parameters or self._parameters(table)
-        name = self._value(
-            table, "name", regex_text_parser(NAME), "expected 1 to 255 printable characters", ""
-        )
+        name = self._value(table, "name", regex_text_parser(NAME), "expected 1 to 255 printable characters", "")
         is_idempotent = self._value(table, "idempotent", parse_jdl_boolean, TRUTHS, False)
         files = self._value(table, "outputs", parse_output_files, OUTPUTS, ())
         if files and _is_said(table, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
         data = self._value(table, "datasets", parse_datasets, DATASETS, {})
         may_move = self._value(table, "rebalance", parse_jdl_boolean, TRUTHS, True)
-        self._value(
-            table, "jobs_type", require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None
-        )
+        self._value(table, "jobs_type", require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None)
         self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -138,12 +134,8 @@ class JdlReader:
             datasets={key: self._placed(dataset) for key, dataset in data.items()},
             may_move=may_move,
         )
-        locations = {
-            name: self._location(table, name) for name in clusters if clusters[name].properties
-        }
-        return ParsedJdl(
-            jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations
-        )
+        locations = {name: self._location(table, name) for name in clusters if clusters[name].properties}
+        return ParsedJdl(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations)
 
     def _location(self, table: Mapping[str, Any], name: str) -> str:
         """Return file and line of a cluster's properties; empty for a campaign without a JDL."""
@@ -214,9 +206,7 @@ class JdlReader:
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}
 
-    def _at_cluster(
-        self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool
-    ) -> JdlClusterSettings:
+    def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool) -> JdlClusterSettings:
         """Return a cluster's part of the campaign; `has_command`: exec_file is set globally."""
         if self.known and name not in self.known:
             right = f"expected {join_choices_with_or(self.known)}"
@@ -279,13 +269,7 @@ class JdlReader:
         return lines
 
     def _value(
-        self,
-        table: Mapping[str, Any],
-        key: str,
-        read: Callable[[Any], Any],
-        right: str,
-        default: Any,
-        within: str = "",
+        self, table: Mapping[str, Any], key: str, read: Callable[[Any], Any], right: str, default: Any, within: str = ""
     ) -> Any:
         """Parse a key's value; record a wrong value as a mistake, and return the default."""
         if not _is_said(table, key):
@@ -311,11 +295,7 @@ class JdlReader:
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
-                hint = (
-                    f"{near[0]} is the nearest"
-                    if near
-                    else f"the keys are {', '.join(sorted(keys))}"
-                )
+                hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(sorted(keys))}"
                 self.problems.append(f"{self._at(key, within)}: unknown key; {hint}")
 
     def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
@@ -339,11 +319,7 @@ class JdlReader:
         line = self._lines().of(*above, key)
         word = printable_text(self._lines().word(*above, key))[:MOST_SHOWN]
         location = f"{self.path}:{line}" if line else self.path
-        return (
-            f"{location}: {printable_text(within)[:MOST_SHOWN]}.{word}"
-            if within
-            else f"{location}: {word}"
-        )
+        return f"{location}: {printable_text(within)[:MOST_SHOWN]}.{word}" if within else f"{location}: {word}"
 
     def _lines(self) -> JdlKeyLines:
         """Return the lines of all keys, which only messages need."""

@@ -34,9 +34,7 @@ COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits and _.+-'
-PROPERTIES = (
-    "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
-)
+PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
@@ -103,9 +101,7 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
     unknown before nodes are chosen.
     """
     if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
-        return parse_oar_resource_request(timed["levels"]) | {
-            "walltime_s": parse_walltime_s(timed["time"])
-        }
+        return parse_oar_resource_request(timed["levels"]) | {"walltime_s": parse_walltime_s(timed["time"])}
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
     levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
@@ -278,11 +274,7 @@ def _dataset(name: str, table: object) -> JdlDataset:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(entry, str) for entry in value)
-    ):
+    if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
         raise ValueError("it is not a list of texts")
     text = "\0\0".join(value)
     if "\n" in text:
@@ -292,9 +284,7 @@ def _texts(value: object) -> tuple[str, ...]:
     _encodable(text)
     entries = tuple(map(str.strip, value))
     if not all(entries):
-        raise ValueError(
-            _empty([number for number, entry in enumerate(entries, start=1) if not entry])
-        )
+        raise ValueError(_empty([number for number, entry in enumerate(entries, start=1) if not entry]))
     return entries
 
 
@@ -324,37 +314,23 @@ def join_choices_with_or(words: Iterable[str]) -> str:
 
 
 KEYS: Mapping[str, JdlClusterKey] = {
-    "exec_file": JdlClusterKey(
-        field="exec_file", read=parse_task_command, right="expected a command line"
-    ),
+    "exec_file": JdlClusterKey(field="exec_file", read=parse_task_command, right="expected a command line"),
     "exec_directory": JdlClusterKey(
         field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
     ),
     "resources": JdlClusterKey(field=TOGETHER, read=parse_oar_resource_request, right=LAYOUT),
     "walltime": JdlClusterKey(field="walltime_s", read=parse_walltime_s, right=TIME),
-    "type": JdlClusterKey(
-        field="is_besteffort", read=_is_besteffort, right=f"expected {join_choices_with_or(TYPES)}"
-    ),
-    "project": JdlClusterKey(
-        field="project", read=regex_text_parser(WORD), right="expected a project's name"
-    ),
-    "queue": JdlClusterKey(
-        field="queue", read=regex_text_parser(WORD), right="expected a queue's name"
-    ),
+    "type": JdlClusterKey(field="is_besteffort", read=_is_besteffort, right=f"expected {join_choices_with_or(TYPES)}"),
+    "project": JdlClusterKey(field="project", read=regex_text_parser(WORD), right="expected a project's name"),
+    "queue": JdlClusterKey(field="queue", read=regex_text_parser(WORD), right="expected a queue's name"),
     "pe": JdlClusterKey(
-        field="environment",
-        read=regex_text_parser(WORD),
-        right="expected a parallel environment of Grid Engine",
+        field="environment", read=regex_text_parser(WORD), right="expected a parallel environment of Grid Engine"
     ),
     "properties": JdlClusterKey(field="properties", read=parse_host_conditions, right=PROPERTIES),
     "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
-    "prologue_walltime": JdlClusterKey(
-        field="prologue_walltime_s", read=parse_walltime_s, right=TIME
-    ),
+    "prologue_walltime": JdlClusterKey(field="prologue_walltime_s", read=parse_walltime_s, right=TIME),
     "epilogue": JdlClusterKey(field="epilogue", read=_lines, right=LINES),
-    "epilogue_walltime": JdlClusterKey(
-        field="epilogue_walltime_s", read=parse_walltime_s, right=TIME
-    ),
+    "epilogue_walltime": JdlClusterKey(field="epilogue_walltime_s", read=parse_walltime_s, right=TIME),
     "max_jobs": JdlClusterKey(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {

@@ -33,14 +33,11 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         table["outputs"] = list(jdl.outputs)
     if jdl.datasets:
         table["datasets"] = {
-            name: {"path": dataset.path, "replicas": dataset.replicas}
-            for name, dataset in jdl.datasets.items()
+            name: {"path": dataset.path, "replicas": dataset.replicas} for name, dataset in jdl.datasets.items()
         }
     if not jdl.may_move:
         table["rebalance"] = False
-    table["clusters"] = {
-        name: dict(_cluster_keys(cluster)) for name, cluster in jdl.clusters.items()
-    }
+    table["clusters"] = {name: dict(_cluster_keys(cluster)) for name, cluster in jdl.clusters.items()}
     return table | {"params": list(parameters)}
 
 
@@ -71,9 +68,7 @@ def _clock(seconds: int) -> str:
 
 def _levels(cluster: JdlClusterSettings) -> str:
     return (
-        f"/nodes={cluster.nodes}/core={cluster.slots // cluster.nodes}"
-        if cluster.nodes
-        else f"/core={cluster.slots}"
+        f"/nodes={cluster.nodes}/core={cluster.slots // cluster.nodes}" if cluster.nodes else f"/core={cluster.slots}"
     )
 
 

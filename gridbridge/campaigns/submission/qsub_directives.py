@@ -334,9 +334,7 @@ def _most(request: JobScriptRequest, text: str) -> None:
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
     request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
-    return [
-        f"{name} {slots}: each task has the least, {with_noun(request.slots, 'slot')}"
-    ] * is_range
+    return [f"{name} {slots}: each task has the least, {with_noun(request.slots, 'slot')}"] * is_range
 
 
 def _folder(request: JobScriptRequest, path: str = "") -> None:

@@ -11,23 +11,13 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaign,
-    ShownCampaigns,
-    ShownForecastErrors,
-)
-from gridbridge.model.campaigns.subscriptions import (
-    IDENTITIES,
-    NotificationChannel,
-    NotificationSeverity,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns, ShownForecastErrors
+from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import safe_files
 
 BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
-WHERE = (
-    f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
-)
+WHERE = f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 MADE_BY = "an administrator makes it: `gridbridge setup host --apply`, or mounts it here"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
@@ -69,9 +59,7 @@ def add_tasks_to_campaign(
     _brought({ADDS_TO: number}, parameters, folder, published)
 
 
-def _brought(
-    fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
-) -> int:
+def _brought(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
     """Store a campaign file for the runner, wait, and return the campaign's number.
 
     Each file has a random identifier, so root accepts it only once, as one campaign or one
@@ -87,9 +75,7 @@ def _brought(
         )
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_campaign_file(
-        token, folder
-    ):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_campaign_file(token, folder):
         raise NoRunnerForRequest(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
@@ -113,9 +99,7 @@ def request_runner_replies(
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
         return dict.fromkeys(numbers, OwnerRequestReply.NO_TASK)
-    answer = (
-        request_runner_answer(verb, possible, folder, published, task, of=of) if possible else {}
-    )
+    answer = request_runner_answer(verb, possible, folder, published, task, of=of) if possible else {}
     replies = {int(number): OwnerRequestReply(word) for number, word in answer.items()}
     return dict.fromkeys(numbers, OwnerRequestReply.UNKNOWN) | replies
 
@@ -135,12 +119,8 @@ def request_runner_answer(
         token = campaign_files.write_owner_request(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(
-        token, folder
-    ):
-        raise NoRunnerForRequest(
-            NOT_TOLD if verb is OwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED
-        )
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(token, folder):
+        raise NoRunnerForRequest(NOT_TOLD if verb is OwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
 
@@ -153,9 +133,7 @@ def _require_spool(folder: str, published: str) -> None:
         return
     if os.path.isdir(published):
         missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
-        raise NoRunnerForRequest(
-            f"{missing}: no such folder, though {published} is here; {MADE_BY}"
-        )
+        raise NoRunnerForRequest(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
     raise NoRunnerForRequest(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
@@ -213,14 +191,12 @@ def change_subscription(
 ) -> OwnerRequestReply:
     """Subscribe or unsubscribe the caller; raises like `request_runner_answer`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    return OwnerRequestReply(
-        request_runner_answer(verb, (), folder, published, subscription=subscription)[ONE]
-    )
+    return OwnerRequestReply(request_runner_answer(verb, (), folder, published, subscription=subscription)[ONE])
 
 
 def own_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return the caller's subscriptions, each with channel, address and severity."""
-    subscriptions: list[dict[str, str]] = request_runner_answer(
-        OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published
-    )["subscriptions"]
+    subscriptions: list[dict[str, str]] = request_runner_answer(OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)[
+        "subscriptions"
+    ]
     return subscriptions

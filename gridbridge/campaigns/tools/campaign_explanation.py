@@ -31,24 +31,16 @@ SENTENCES = {
     TaskSendCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
     TaskSendCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
     TaskSendCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    TaskSendCause.PREPARING: (
-        "its prologue or epilogue is to end there first; then its tasks are sent"
-    ),
-    TaskSendCause.DRAINED: (
-        "it is drained (gridbridge status says why): it gets nothing until that ends"
-    ),
-    TaskSendCause.STRESSED: (
-        "{stressed}; nothing is sent there until that is below {stress_limit:g}"
-    ),
+    TaskSendCause.PREPARING: ("its prologue or epilogue is to end there first; then its tasks are sent"),
+    TaskSendCause.DRAINED: ("it is drained (gridbridge status says why): it gets nothing until that ends"),
+    TaskSendCause.STRESSED: ("{stressed}; nothing is sent there until that is below {stress_limit:g}"),
     TaskSendCause.TRIED: "it has had its task: a test sends one to each cluster",
     TaskSendCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
     TaskSendCause.MAX_ARRAYS: (
-        "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs);"
-        " one has to end"
+        "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs); one has to end"
     ),
     TaskSendCause.TOO_LARGE: (
-        "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there;"
-        " ask for fewer"
+        "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there; ask for fewer"
     ),
     TaskSendCause.KEPT_OFF: (
         "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
@@ -56,21 +48,17 @@ SENTENCES = {
         " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
     TaskSendCause.FULL: (
-        "{were_free}, and a task needs {slots}; a job has to end there"
-        " ({others_wait}, {may_wait} more may)"
+        "{were_free}, and a task needs {slots}; a job has to end there ({others_wait}, {may_wait} more may)"
     ),
     TaskSendCause.WAITING_THERE: (
-        "{were_free}, for which {others_wait}"
-        " ({waiting} of its own); when those have started, it is its turn"
+        "{were_free}, for which {others_wait} ({waiting} of its own); when those have started, it is its turn"
     ),
     TaskSendCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
     TaskSendCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
     TaskSendCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
-    CampaignPrecedenceReason.TEST: (
-        "went to {before}: tests go first; when they have their tasks, it is its turn"
-    ),
+    CampaignPrecedenceReason.TEST: ("went to {before}: tests go first; when they have their tasks, it is its turn"),
     CampaignPrecedenceReason.TESTS: (
         "went to {before}: {theirs:g} tests of a person at a time go first there;"
         " when one of those has ended, it is its turn"
@@ -111,16 +99,10 @@ def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation 
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
-        campaign, number = published_events_and_tasks.parse_cigri_job_id(
-            text if is_task else f"{text}.0"
-        )
+        campaign, number = published_events_and_tasks.parse_cigri_job_id(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    shown = (
-        published_events_and_tasks.find_published_campaign(campaign, folder)
-        if os.path.isdir(folder)
-        else None
-    )
+    shown = published_events_and_tasks.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
     task = published_events_and_tasks.find_published_task(shown, number, folder)
@@ -128,9 +110,7 @@ def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation 
 
 
 def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
-    sent = (
-        max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
-    )
+    sent = max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
     are = with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
     sent_text = f"{are} there, " if sent else ""
     wait = with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
@@ -148,9 +128,7 @@ def _of_task(campaign: ShownCampaign, task: PublishedTask, folder: str) -> Campa
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to inspect failed tasks, and how to rerun them."""
     published = published_events_and_tasks.published_events(folder)
-    events = [
-        event for event in published if event.campaign == campaign.number and not event.closed_at
-    ]
+    events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventKind.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
         failed_tasks = with_noun(campaign.failed, "task")
@@ -174,11 +152,7 @@ def _of_output(campaign: ShownCampaign, task: PublishedTask) -> Iterator[str]:
 def _explain(
     campaign: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
-    events = tuple(
-        event
-        for event in published_events_and_tasks.published_events(folder)
-        if not event.closed_at
-    )
+    events = tuple(event for event in published_events_and_tasks.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
         subject = f"campaign {campaign.number}" if task else "it"
         state = _ending(campaign, subject) or STATES.get(campaign.state, "").format(who=subject)
@@ -186,15 +160,9 @@ def _explain(
         at = ("", task.cluster) if task and task.has_ended else None
         about = [event for event in events if at is None or event.cluster in at]
         sentences = (head, state, *(() if is_good else _open(campaign, about)))
-        return CampaignExplanation(
-            campaign=campaign, task=task, sentences=tuple(filter(None, sentences))
-        )
+        return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
     last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
-    reasons = (
-        tuple(reason for reason in last.reasons if reason.campaign == campaign.number)
-        if last
-        else ()
-    )
+    reasons = tuple(reason for reason in last.reasons if reason.campaign == campaign.number) if last else ()
     return CampaignExplanation(
         campaign=campaign,
         task=task,
@@ -210,9 +178,7 @@ def _ending(campaign: ShownCampaign, subject: str) -> str:
     return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
-def _sentences(
-    reasons: tuple[TaskSendReason, ...], events: tuple[CampaignEvent, ...]
-) -> Iterator[str]:
+def _sentences(reasons: tuple[TaskSendReason, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
     for reason in reasons:
         refusal = _refusal(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
@@ -236,11 +202,7 @@ def _refusal(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> int:
 def _numbers(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
-    silent = (
-        event
-        for event in events
-        if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster)
-    )
+    silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
     number = next((event.number for event in events if _closes(event, reason)), 0)
     stressed = (
@@ -255,13 +217,7 @@ def _numbers(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> dict[
         else f"gridevents -e {number} -f opens it again"
     )
     closing_event = f", event {number}" if number else ""
-    texts = {
-        "since": since,
-        "what": closing_event,
-        "stressed": stressed,
-        "ratio": ratio,
-        "cure": cure,
-    }
+    texts = {"since": since, "what": closing_event, "stressed": stressed, "ratio": ratio, "cure": cure}
     return numbers | texts | _counted(reason) | {"others": _served_before(reason)}
 
 
@@ -269,9 +225,7 @@ def _counted(reason: TaskSendReason) -> dict[str, object]:
     """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
-        "sent_there": with_noun(
-            reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"
-        ),
+        "sent_there": with_noun(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
         "sent_to_it": with_noun(reason.sent, f"{of_its} was", f"{of_its} were"),
         "listed_there": with_noun(reason.listed, f"{of_its} is there", f"{of_its} are there"),
         "slots_each": with_noun(reason.slots, "slot"),
@@ -279,9 +233,7 @@ def _counted(reason: TaskSendReason) -> dict[str, object]:
         "others_wait": with_noun(
             reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
         ),
-        "enough": with_noun(
-            reason.waiting, "task that waits there is enough", "tasks that wait there are enough"
-        ),
+        "enough": with_noun(reason.waiting, "task that waits there is enough", "tasks that wait there are enough"),
     }
 
 
@@ -297,9 +249,7 @@ def _served_before(reason: TaskSendReason) -> str:
     before = f"{several} {', '.join(map(str, reason.before))}"
     words = ORDERS[reason.order]
     are = "are" if len(reason.before) > 1 else "is"
-    return words.format(
-        before=before, are=are, cluster=reason.cluster, own=reason.own, theirs=reason.theirs
-    )
+    return words.format(before=before, are=are, cluster=reason.cluster, own=reason.own, theirs=reason.theirs)
 
 
 def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
@@ -307,9 +257,7 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
-            words = published_events_and_tasks.describe_event_to_user(
-                event, {campaign.number: campaign.state}
-            )
+            words = published_events_and_tasks.describe_event_to_user(event, {campaign.number: campaign.state})
             yield f"event {event.number}, {event.code}: {words}"
 
 
@@ -334,11 +282,7 @@ def _of_copies(task: PublishedTask) -> Iterator[str]:
         yield f"that is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:
         kind = "another attempt" if copy.beyond_s is None else "a copy"
-        state = (
-            f"is at {copy.cluster}"
-            if copy.is_live
-            else f"was at {copy.cluster}, and decided nothing"
-        )
+        state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and decided nothing"
         yield f"{kind} of it {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
 
 

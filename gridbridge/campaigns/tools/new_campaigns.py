@@ -45,9 +45,7 @@ def campaign_from_number_list(
     numbers: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each number; ConfigError lists all mistakes."""
-    return command_line_campaigns.campaign_with_task_per_number(
-        numbers, words, _typed(options, path)
-    )
+    return command_line_campaigns.campaign_with_task_per_number(numbers, words, _typed(options, path))
 
 
 def campaign_from_line_file(
@@ -58,11 +56,7 @@ def campaign_from_line_file(
 
 
 def campaign_from_job_script(
-    file: str,
-    text: str,
-    words: tuple[str, ...],
-    options: GridsubCampaignOptions,
-    path: str = CONFIG,
+    file: str, text: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes."""
     return command_line_campaigns.campaign_of_job_script(file, text, words, _typed(options, path))
@@ -98,16 +92,10 @@ def campaign_with_added_tasks(
     )
     new = task_per_line_file.make_task_names_unique(lines, earlier)
     notes = filter(
-        None,
-        (
-            task_per_line_file.renamed_tasks_warning(lines, new),
-            task_per_line_file.unclosed_quote_warning(lines),
-        ),
+        None, (task_per_line_file.renamed_tasks_warning(lines, new), task_per_line_file.unclosed_quote_warning(lines))
     )
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
-    return ParsedJdl(
-        jdl=decode_model_value(header, Jdl), parameters=earlier + new, warnings=warnings
-    ), new
+    return ParsedJdl(jdl=decode_model_value(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
 def encode_parsed_jdl(parsed: ParsedJdl) -> bytes:
@@ -119,9 +107,7 @@ def decode_parsed_jdl(data: bytes) -> ParsedJdl:
     """Decode a campaign from a login node; ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
-        return ParsedJdl(
-            jdl=decode_model_value(json.loads(first), Jdl), parameters=tuple(lines[:-1])
-        )
+        return ParsedJdl(jdl=decode_model_value(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
     except Exception as error:  # the data is untrusted
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
@@ -162,9 +148,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
     unknown = [name for name in named if site_clusters and name not in site_clusters]
     if unknown:
         listing = ", ".join(site_clusters)
-        raise CommandLineMistake(
-            (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",)
-        )
+        raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:

@@ -75,21 +75,15 @@ def own_output_folders(
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = file_trust.account_name_or_uid(uid)
-        raise ForeignOrMissingCampaignFile(
-            f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ..."
-        )
+        raise ForeignOrMissingCampaignFile(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
     header, _ = campaign_files.read_own_campaign_file(number, folder)
     policy, _ = users_configuration.load_users_configuration(config)
-    clusters = {
-        name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters
-    }
+    clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
     folders = {}
     for name, cluster in clusters.items():
         where = configured_cluster_address(policy, name)
         path = _folder(where.login, str(cluster["exec_directory"]), number)
-        declared = tuple(
-            output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
-        )
+        declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
         folders[name] = OutputFolderAtCluster(
             login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
         )
@@ -117,11 +111,7 @@ def read_task_output_tails(
 
 
 def fetch_task_outputs(
-    tasks: Iterable[PublishedTask],
-    to: str,
-    at: Mapping[str, OutputFolderAtCluster],
-    *,
-    is_chosen: bool = True,
+    tasks: Iterable[PublishedTask], to: str, at: Mapping[str, OutputFolderAtCluster], *, is_chosen: bool = True
 ) -> tuple[OutputFetchOutcome, ...]:
     """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
@@ -138,10 +128,7 @@ def fetch_task_outputs(
         raise StateError(f"{to}: you may not write there")
     if not (is_chosen or files.is_owned_by_current_user(to)):
         raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
-    return tuple(
-        _fetch(name, cluster_tasks, to, at)
-        for name, cluster_tasks in sorted(_by_cluster(tasks).items())
-    )
+    return tuple(_fetch(name, cluster_tasks, to, at) for name, cluster_tasks in sorted(_by_cluster(tasks).items()))
 
 
 def _fetch(
@@ -153,17 +140,13 @@ def _fetch(
         good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in source.outputs]
         if source.login:
-            rsync.pull_files(
-                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
-            )
+            rsync.pull_files(source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False)
         else:
             _copy(source.folder, names, to)
     except KeyError:
         return OutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return OutputFetchOutcome(
-            cluster=cluster, files=_present(names, to), problem=describe_error(error)
-        )
+        return OutputFetchOutcome(cluster=cluster, files=_present(names, to), problem=describe_error(error))
     return OutputFetchOutcome(cluster=cluster, files=_present(names, to))
 
 
@@ -261,14 +244,10 @@ def _present(names: Iterable[str], to: str) -> int:
     return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
-def _look(
-    source: OutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int
-) -> dict[int, str]:
+def _look(source: OutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int) -> dict[int, str]:
     names = (task_output_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
-    result = ssh.run_over_ssh(
-        source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES
-    ).checked()
+    result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).checked()
     texts = result.stdout.decode("utf-8", "replace").split("\0")
     pairs = zip(tasks, texts, strict=False)
     return {task.number: text.removeprefix("+") for task, text in pairs if text}

@@ -22,11 +22,7 @@ from gridbridge.model.campaigns.campaign_events import (
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaign,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignCluster, ShownCampaignClusters
 from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.model.published import PublishedClusterAnswer
@@ -55,16 +51,13 @@ def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignClust
     if not grid:
         return ()
     return tuple(
-        _as_polled(cluster, grid.at, folder) if cluster.slots is None else cluster
-        for cluster in grid.clusters
+        _as_polled(cluster, grid.at, folder) if cluster.slots is None else cluster for cluster in grid.clusters
     )
 
 
 def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
     """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
-    polled = shown.read_published_value(
-        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer
-    )
+    polled = shown.read_published_value(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer)
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
     free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots
@@ -79,12 +72,7 @@ def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> Show
 
 
 def select_published_events(
-    events: Iterable[CampaignEvent],
-    campaign: int | None,
-    number: int | None,
-    *,
-    is_global: bool,
-    is_all: bool,
+    events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
     """Select events of a campaign, of clusters, or by number; closed events only on request."""
     return tuple(
@@ -97,20 +85,14 @@ def select_published_events(
     )
 
 
-def cluster_silence_and_closures(
-    events: Iterable[CampaignEvent], cluster: str
-) -> tuple[bool, tuple[int, ...]]:
+def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
     """Say whether a cluster is silent, and return the campaigns for which it is closed."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
-    return is_down, tuple(
-        sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS})
-    )
+    return is_down, tuple(sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS}))
 
 
-def first_failed_task_details(
-    event: CampaignEvent, folder: str = CAMPAIGNS
-) -> tuple[str, tuple[str, ...]]:
+def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
     """Return the parameters and last error lines of an event's first task, to their owner.
 
     Other users can't read the campaign's file. The outputs are in the owner's folder, which this
@@ -126,15 +108,7 @@ def first_failed_task_details(
         is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
         words = _last_words(outputs, event) if is_ours else ()  # root reads no user's paths
         return _plain(lines[event.first_task]), words
-    except (
-        ForeignOrMissingCampaignFile,
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-    ):
+    except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
 
@@ -174,59 +148,36 @@ def _plain(line: str) -> str:
 def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
     """Return a published campaign; None if it does not exist."""
     return next(
-        (
-            campaign
-            for campaign in campaign_client.published_campaigns(folder)
-            if campaign.number == number
-        ),
-        None,
+        (campaign for campaign in campaign_client.published_campaigns(folder) if campaign.number == number), None
     )
 
 
-def list_published_tasks(
-    campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
-) -> Iterator[PublishedTask]:
+def list_published_tasks(campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[PublishedTask]:
     """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
         sent = published_campaign_files.read_published_campaign_tasks(campaign.number, part, folder)
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
             task = sent.get(number) or _never_sent(campaign, number)
-            is_suspect = (
-                task.outcome is TaskAttemptOutcome.SUCCESS and task.cluster in campaign.sinks
-            )
+            is_suspect = task.outcome is TaskAttemptOutcome.SUCCESS and task.cluster in campaign.sinks
             yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def find_published_task(
-    campaign: ShownCampaign, number: int, folder: str = PUBLISHED
-) -> PublishedTask | None:
+def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedTask | None:
     """Return a task of a campaign; None if it does not exist."""
-    return (
-        next(list_published_tasks(campaign, number, folder), None)
-        if number < campaign.tasks
-        else None
-    )
+    return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
-def finally_failed_tasks(
-    campaign: ShownCampaign, folder: str = PUBLISHED
-) -> tuple[PublishedTask, ...]:
+def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
     """Return the tasks that have failed for good."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
-    return tuple(
-        task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED)
-    )
+    return tuple(task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED))
 
 
-def campaign_with_cluster_progress(
-    campaign: ShownCampaign, folder: str = PUBLISHED
-) -> ShownCampaign:
+def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return progress_counts.campaign_with_ended_task_counts(
-        campaign, task_end_times(campaign, folder)
-    )
+    return progress_counts.campaign_with_ended_task_counts(campaign, task_end_times(campaign, folder))
 
 
 def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:

@@ -18,9 +18,7 @@ from gridbridge.model.campaigns.admission import (
 from gridbridge.model.campaigns.jdl import Jdl
 
 
-def apply_admission_rules(
-    rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
-) -> AdmissionResult:
+def apply_admission_rules(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> AdmissionResult:
     """Apply admission rules in their order, up to the first that refuses the campaign.
 
     A campaign is also refused if the rules leave no cluster for its tasks.
@@ -29,13 +27,9 @@ def apply_admission_rules(
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))
         if isinstance(answer, AdmissionRefusal):
-            return AdmissionResult(
-                jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}"
-            )
+            return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}")
         if answer is not None and answer != jdl:
-            fired.append(
-                AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer)))
-            )
+            fired.append(AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
                 removals.append(f"{rule.name} takes {', '.join(removed)} away")
             jdl = answer
@@ -44,9 +38,7 @@ def apply_admission_rules(
     return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def explain_rule_violation(
-    rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
-) -> str:
+def explain_rule_violation(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> str:
     """Say why a submitted campaign violates the rules; empty for a compliant campaign."""
     admitted = apply_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
@@ -66,15 +58,11 @@ def list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
             yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
 
 
-def _judged(
-    rule: CampaignAdmissionRule, candidate: CampaignCandidate
-) -> Jdl | AdmissionRefusal | None:
+def _judged(rule: CampaignAdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
     try:
         answer = rule.judge(candidate)
     except (Exception, SystemExit) as error:  # a site's rule may raise any exception
-        return AdmissionRefusal(
-            reason=f"the rule failed, so tell your administrator: {error!r:.200}"
-        )
+        return AdmissionRefusal(reason=f"the rule failed, so tell your administrator: {error!r:.200}")
     if answer is None or isinstance(answer, Jdl | AdmissionRefusal):
         return answer
     return AdmissionRefusal(reason=f"the rule said {answer!r:.40}, so tell your administrator")

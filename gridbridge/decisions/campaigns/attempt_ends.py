@@ -12,18 +12,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gridbridge.decisions.campaigns.campaign_event_rules import campaigns_with_given_up_conflicts
-from gridbridge.decisions.wrapper_end import (
-    was_job_preempted,
-    why_job_not_started,
-    wrapper_exit_status,
-)
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
@@ -35,10 +25,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilog
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
-RESUBMIT_OUTCOMES = {
-    RESUBMIT: TaskAttemptOutcome.RESUBMIT,
-    RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST,
-}
+RESUBMIT_OUTCOMES = {RESUBMIT: TaskAttemptOutcome.RESUBMIT, RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST}
 KILL_OUTCOMES = {
     JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
     JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
@@ -94,9 +81,7 @@ ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
-MAX_WAIT_FOR_FUTURE_END_S = (
-    600.0  # age of a missing task after which its end in the future counts as disputed
-)
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # age of a missing task after which its end in the future counts as disputed
 MIN_RUN_TIME_CAP_S = 60.0  # run time that is always plausible
 
 
@@ -132,13 +117,9 @@ class MissingAttemptJudge:
         Such a task leaves no accounting record.
         """
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
-        return frozenset(
-            index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST
-        )
+        return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
 
-    def believed(
-        self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
-    ) -> ReportedEnds:
+    def believed(self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
         """Return the reported ends that count for an array.
 
         Attempts of a cancelled campaign need no record. A conflict that the owner gave up counts as
@@ -152,9 +133,7 @@ class MissingAttemptJudge:
             ends = {index: end or UNKNOWN_END for index, end in ends.items()}
         return ends
 
-    def late(
-        self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
-    ) -> tuple[TaskAttempt, ...]:
+    def late(self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> tuple[TaskAttempt, ...]:
         """Return the attempts missing for longer than `forgotten_s` without any record."""
         return select_unaccounted_attempts(missing, ends, self._forgotten_s)
 
@@ -170,14 +149,10 @@ class MissingAttemptJudge:
         request = campaign.jdl.clusters.get(array.cluster) if campaign else None
         late = self.late(missing, ends)
         listed = select_attempts_still_alive(late, missing_array.lives, missing_array.is_listed)
-        unlisted = {
-            attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed
-        }
+        unlisted = {attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed}
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         is_cancelled = self._is_cancelled(array)
-        lost = (
-            frozenset() if is_cancelled else find_lost_task_indices(late, ends, missing_array.ran)
-        )
+        lost = frozenset() if is_cancelled else find_lost_task_indices(late, ends, missing_array.ran)
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
         attempts = judge_missing_attempts(
             unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
@@ -224,37 +199,27 @@ def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
 
 
 def close_attempts_without_end(
-    attempts: Iterable[TaskAttempt],
-    outcome: TaskAttemptOutcome,
-    marks: Mapping[int, TaskDeletionMark],
+    attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
     """Give attempts without a reported end an outcome.
 
     An attempt that its owner cancelled gets UNWANTED, so that its task does not run again. `marks`
     are by array index.
     """
-    unwanted = {
-        index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED
-    }
+    unwanted = {index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED}
     return tuple(
-        replace(
-            attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome
-        )
+        replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
         for attempt in attempts
     )
 
 
-def find_lost_task_indices(
-    late: Iterable[TaskAttempt], ends: ReportedEnds, ran: Set[int]
-) -> frozenset[int]:
+def find_lost_task_indices(late: Iterable[TaskAttempt], ends: ReportedEnds, ran: Set[int]) -> frozenset[int]:
     """Return the indices of started tasks that their cluster has lost.
 
     A lost prologue or epilogue counts as deleted, so that it fails.
     """
     untold = (
-        attempt
-        for attempt in late
-        if attempt.place not in ends and not is_prologue_or_epilogue_task(attempt.task)
+        attempt for attempt in late if attempt.place not in ends and not is_prologue_or_epilogue_task(attempt.task)
     )
     return frozenset(attempt.place for attempt in untold if attempt.place in ran)
 
@@ -265,22 +230,14 @@ def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
-def dispute_overdue_future_ends(
-    missing: Mapping[TaskAttempt, float], ends: ReportedEnds
-) -> ReportedEnds:
+def dispute_overdue_future_ends(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
     """Mark an end in the future as disputed, once the task is missing for too long.
 
     A forged record of the year 9999 would otherwise keep a task unfinished silently.
     """
-    late = {
-        attempt.place
-        for attempt, missed_s in missing.items()
-        if missed_s > MAX_WAIT_FOR_FUTURE_END_S
-    }
+    late = {attempt.place for attempt, missed_s in missing.items() if missed_s > MAX_WAIT_FOR_FUTURE_END_S}
     return {
-        index: end
-        if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end
-        else None
+        index: end if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end else None
         for index, end in ends.items()
     }
 
@@ -311,36 +268,20 @@ def judge_missing_attempts(
     count as deleted.
     """
     judged = (
-        (
-            attempt,
-            _due_end(
-                ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None),
-                missed_s,
-            ),
-        )
+        (attempt, _due_end(ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None), missed_s))
         for attempt, missed_s in missing.items()
     )
-    return tuple(
-        _with_outcome(attempt, end, walltime_s, marks.get(attempt.place))
-        for attempt, end in judged
-        if end
-    )
+    return tuple(_with_outcome(attempt, end, walltime_s, marks.get(attempt.place)) for attempt, end in judged if end)
 
 
 def select_unaccounted_attempts(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> tuple[TaskAttempt, ...]:
     """Return attempts that lack a record, or have a future end, for too long."""
-    untold = {
-        attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
-    }
+    untold = {attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends}
     late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
     future = {index for index, end in ends.items() if isinstance(end, FutureDatedJobEnd)}
-    late += [
-        attempt
-        for attempt in missing
-        if attempt.place in future and missing[attempt] > MAX_WAIT_FOR_FUTURE_END_S
-    ]
+    late += [attempt for attempt in missing if attempt.place in future and missing[attempt] > MAX_WAIT_FOR_FUTURE_END_S]
     return tuple(late)
 
 
@@ -364,9 +305,7 @@ def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
     return end
 
 
-def _with_outcome(
-    attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: TaskDeletionMark | None
-) -> TaskAttempt:
+def _with_outcome(attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: TaskDeletionMark | None) -> TaskAttempt:
     outcome = classify_job_end(end, walltime_s)
     return replace(
         attempt,

@@ -24,9 +24,7 @@ from gridbridge.decisions.campaigns.competing_attempts import (
     select_final_task_ends,
 )
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
-from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import (
-    describe_started_prologues as of_steps,
-)
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import describe_started_prologues as of_steps
 from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     DecisionsBeforeSpeculation,
@@ -43,11 +41,7 @@ from gridbridge.model.campaigns.campaign import (
     map_arrays_to_clusters,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.status_report import with_noun
@@ -87,10 +81,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
     book, records = update_campaign_events(
-        situation,
-        ends.again,
-        (*finished, *wound_up),
-        steps.noted(OpenEventsInCycle(situation.events)),
+        situation, ends.again, (*finished, *wound_up), steps.noted(OpenEventsInCycle(situation.events))
     )
     unsent = tuple(array for array in steps.unsent(at_end) if array in ends.reached)
     sending = _plan_sends(ends, book, unsent)
@@ -99,9 +90,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     return replace(
         sending,
         ended=situation.ended,
-        arrays=tuple(
-            array for array in situation.arrays if (array.campaign, array.number) in ending
-        ),
+        arrays=tuple(array for array in situation.arrays if (array.campaign, array.number) in ending),
         again=ends.again,
         over=situation.over,
         finished=finished,
@@ -122,18 +111,10 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
 def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
     rivals, steps = group_attempts_by_task(situation.rivals), PrologueProgress(situation)
     over = {(array.campaign, array.number) for array in situation.over}
-    lasting = tuple(
-        array for array in situation.arrays if (array.campaign, array.number) not in over
-    )
+    lasting = tuple(array for array in situation.arrays if (array.campaign, array.number) not in over)
     tasks = steps.of_tasks(situation.arrays)
-    situation = replace(
-        situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks
-    )
-    alive = {
-        campaign.number
-        for campaign in situation.campaigns
-        if campaign.state is not CampaignState.CANCELLED
-    }
+    situation = replace(situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks)
+    alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
     reached = (array for array in lasting if array.cluster in situation.room)
     living = (array for array in steps.of_tasks(reached) if array.campaign in alive)
     again = number_retries_after_copies(_retries(situation, alive), rivals)
@@ -142,17 +123,13 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
         steps=steps,
         rivals=rivals,
         again=again,
-        over=Counter(
-            attempt.campaign for attempt in select_final_task_ends(situation.ended, again)
-        ),
+        over=Counter(attempt.campaign for attempt in select_final_task_ends(situation.ended, again)),
         lasting=lasting,
         lost=find_superseded_attempts(situation.ended, rivals, living),
     )
 
 
-def _plan_sends(
-    ends: _CycleOutcome, book: OpenEventsInCycle, unsent: Container[CampaignArray]
-) -> CampaignCyclePlan:
+def _plan_sends(ends: _CycleOutcome, book: OpenEventsInCycle, unsent: Container[CampaignArray]) -> CampaignCyclePlan:
     """Plan new tasks to send and submissions to resume, except the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
@@ -163,13 +140,10 @@ def _plan_sends(
     resumed = tuple(
         array
         for array in _resumed_submissions(ends)
-        if array not in unsent
-        and may_retry_array_submission(array, book.open, situation.at, situation.failures)
+        if array not in unsent and may_retry_array_submission(array, book.open, situation.at, situation.failures)
     )
     begun = steps.of_tasks(resumed)
-    allotted = distribute_slots_to_campaigns(
-        reachable, predicted, situation.campaigns, begun, barred
-    )
+    allotted = distribute_slots_to_campaigns(reachable, predicted, situation.campaigns, begun, barred)
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.first(allotted)
     decided = DecisionsBeforeSpeculation(
@@ -196,17 +170,9 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     array that is submitted already is released, and an epilogue is submitted.
     """
     situation = ends.seen
-    paused = {
-        campaign.number
-        for campaign in situation.campaigns
-        if campaign.state is CampaignState.PAUSED
-    }
+    paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
-    dropped = {
-        (loser.array.campaign, loser.array.number)
-        for loser in ends.lost
-        if is_unreleased_array_unwanted(loser)
-    }
+    dropped = {(loser.array.campaign, loser.array.number) for loser in ends.lost if is_unreleased_array_unwanted(loser)}
     for array in ends.reached:
         is_wanted = ends.steps.is_wanted(array) and (array.campaign, array.number) not in dropped
         is_begin = array.state is INTENDED and not ends.steps.is_epilogue(array)
@@ -227,21 +193,14 @@ def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
         if campaign.state.is_alive
         and campaign.number not in runs
         and _is_sent(campaign, ends.seen)
-        and (
-            campaign.number not in busy
-            or campaign.ended + ends.over[campaign.number] >= campaign.tasks
-        )
+        and (campaign.number not in busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
     )
 
 
 def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
     """Return the cancelled campaigns without live tasks, whose epilogues may run."""
     busy, campaigns = ends.busy, ends.seen.campaigns
-    return tuple(
-        campaign.number
-        for campaign in campaigns
-        if campaign.is_winding_up and campaign.number not in busy
-    )
+    return tuple(campaign.number for campaign in campaigns if campaign.is_winding_up and campaign.number not in busy)
 
 
 def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
@@ -274,14 +233,9 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
         if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST
     }
     where = map_arrays_to_clusters(situation.arrays)
-    surely = (
-        attempt
-        for attempt in situation.ended
-        if not attempt.forgotten_job or attempt.campaign in twice
-    )
+    surely = (attempt for attempt in situation.ended if not attempt.forgotten_job or attempt.campaign in twice)
     ended = tuple(
-        AttemptOutcomeAtCluster.of(attempt, where.get((attempt.campaign, attempt.array), ""))
-        for attempt in surely
+        AttemptOutcomeAtCluster.of(attempt, where.get((attempt.campaign, attempt.array), "")) for attempt in surely
     )
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
 
@@ -305,13 +259,8 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
         copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
     )
-    sent = ", ".join(
-        f"{send.tasks} of campaign {send.campaign} to {send.cluster}" for send in plan.sends
-    )
-    lines = [
-        f"campaign {number}: root's ledger has arrays of it; they are taken over"
-        for number in plan.behind
-    ]
+    sent = ", ".join(f"{send.tasks} of campaign {send.campaign} to {send.cluster}" for send in plan.sends)
+    lines = [f"campaign {number}: root's ledger has arrays of it; they are taken over" for number in plan.behind]
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
     lines += [with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
@@ -335,9 +284,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
 def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     copies = sum(attempt.outcome is TaskAttemptOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
-    again = (
-        f", {with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
-    )
+    again = f", {with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
     lines = [f"{with_noun(tasks, 'task')} ended{again}" if tasks else ""]
     lines += [f"{with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
     return lines + [

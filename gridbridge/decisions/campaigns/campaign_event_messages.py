@@ -1,11 +1,7 @@
 """Sentences that describe events of campaigns to users."""
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.fixed_paths import LEDGER
 from gridbridge.model.status_report import with_noun
 
@@ -25,8 +21,7 @@ EVENT_SENTENCES = {
         " deleted there; bring that file back{why}"
     ),
     CampaignEventCode.NO_FILE: (
-        "root can't read its file now, so nothing of it is submitted at {cluster}; what runs goes"
-        " on{why}"
+        "root can't read its file now, so nothing of it is submitted at {cluster}; what runs goes on{why}"
     ),
     CampaignEventCode.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
     CampaignEventCode.SETUP_ERROR: (

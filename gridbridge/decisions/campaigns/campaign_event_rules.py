@@ -66,11 +66,7 @@ def update_campaign_events(
     """
     book = book or OpenEventsInCycle(situation.events)
     where = map_arrays_to_clusters(situation.arrays)
-    alive = {
-        campaign.number
-        for campaign in situation.campaigns
-        if campaign.state is not CampaignState.CANCELLED
-    }
+    alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
     ended = [
         (attempt, where.get((attempt.campaign, attempt.array), ""))
         for attempt in situation.ended
@@ -79,16 +75,10 @@ def update_campaign_events(
     _note_clusters(book, situation)
     update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
-    record_failed_task_events(
-        book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at
-    )
+    record_failed_task_events(book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at)
     _note_starts(book, ended, situation)
-    records = update_success_records(
-        situation.records, ended, select_arrays_sent_before_outage(situation)
-    )
-    all_records = {
-        (record.campaign, record.cluster): record for record in (*situation.records, *records)
-    }
+    records = update_success_records(situation.records, ended, select_arrays_sent_before_outage(situation))
+    all_records = {(record.campaign, record.cluster): record for record in (*situation.records, *records)}
     _note_records(book, tuple(all_records.values()), situation)
     _note_campaigns(book, situation, frozenset(finished))
     return book, records
@@ -101,17 +91,12 @@ def _note_clusters(book: OpenEventsInCycle, situation: CampaignCycleSituation) -
         if name in situation.room:
             book.close(event, situation.at)
         elif not event:
-            event = new_campaign_event(
-                CampaignEventKind.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at
-            )
+            event = new_campaign_event(CampaignEventKind.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at)
             book.put(replace(event, why=situation.silent.get(name, "")))
 
 
 def record_failed_task_events(
-    book: OpenEventsInCycle,
-    ended: Iterable[tuple[TaskAttempt, str]],
-    again: set[tuple[int, int]],
-    at: datetime,
+    book: OpenEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
     """Count the finally failed tasks, with one event for equal failures."""
     for attempt, cluster in ended:
@@ -119,11 +104,7 @@ def record_failed_task_events(
             continue
         fresh = replace(
             new_campaign_event(
-                CampaignEventKind.TASK,
-                EVENT_OF_OUTCOME[attempt.outcome],
-                attempt.campaign,
-                cluster,
-                at,
+                CampaignEventKind.TASK, EVENT_OF_OUTCOME[attempt.outcome], attempt.campaign, cluster, at
             ),
             exit_status=attempt.exit_status,
             first_task=attempt.task,
@@ -134,9 +115,7 @@ def record_failed_task_events(
 
 
 def _note_starts(
-    book: OpenEventsInCycle,
-    ended: Iterable[tuple[TaskAttempt, str]],
-    situation: CampaignCycleSituation,
+    book: OpenEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
     """Open SETUP_ERROR if a cluster can't start tasks; close it when a later task starts."""
     sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
@@ -144,11 +123,7 @@ def _note_starts(
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
             event = open_event or repeat_campaign_event(
-                None,
-                CampaignEventCode.SETUP_ERROR,
-                (attempt.campaign, cluster),
-                situation.at,
-                situation.failures,
+                None, CampaignEventCode.SETUP_ERROR, (attempt.campaign, cluster), situation.at, situation.failures
             )
             first = attempt.task if event.first_task is None else event.first_task
             book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
@@ -161,9 +136,7 @@ def _note_starts(
 
 
 def _note_records(
-    book: OpenEventsInCycle,
-    records: tuple[ClusterSuccessRecord, ...],
-    situation: CampaignCycleSituation,
+    book: OpenEventsInCycle, records: tuple[ClusterSuccessRecord, ...], situation: CampaignCycleSituation
 ) -> None:
     """Open the events that close clusters after program errors, and black holes."""
     black_holes = find_black_hole_clusters(records)
@@ -171,20 +144,14 @@ def _note_records(
         pair = record.campaign, record.cluster
         is_bad = record.errors_in_row >= situation.failures.program_errors
         if is_bad and not book.find(CampaignEventCode.BLACKLIST, *pair):
-            event = new_campaign_event(
-                CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at
-            )
+            event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at)
             book.put(replace(event, tasks=record.errors_in_row, host=record.error_host))
         if pair in black_holes and not book.find(CampaignEventCode.SINK, *pair):
-            event = new_campaign_event(
-                CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at
-            )
+            event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at)
             book.put(replace(event, tasks=record.successes))
 
 
-def _note_campaigns(
-    book: OpenEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
-) -> None:
+def _note_campaigns(book: OpenEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]) -> None:
     """Open NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
     barred = derive_blacklist(book.open, situation.at, situation.failures)
     lasting = {campaign.number for campaign in situation.campaigns}
@@ -196,26 +163,18 @@ def _note_campaigns(
         elif stuck and not event:
             book.put(
                 new_campaign_event(
-                    CampaignEventKind.CAMPAIGN,
-                    CampaignEventCode.NO_CLUSTER,
-                    campaign.number,
-                    "",
-                    situation.at,
+                    CampaignEventKind.CAMPAIGN, CampaignEventCode.NO_CLUSTER, campaign.number, "", situation.at
                 )
             )
     for event in book.open:
         is_barring = event.code in BLACKLISTING_EVENTS and event.code is not CampaignEventCode.SINK
-        if event.campaign in finished and (
-            is_barring or event.code is CampaignEventCode.NO_CLUSTER
-        ):
+        if event.campaign in finished and (is_barring or event.code is CampaignEventCode.NO_CLUSTER):
             book.close(event, situation.at)
         if event.code in ROOT_EVENTS and event.campaign not in lasting:
             book.close(event, situation.at)
 
 
-def update_conflicting_end_events(
-    book: OpenEventsInCycle, situation: CampaignCycleSituation
-) -> None:
+def update_conflicting_end_events(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open, update or close an event for tasks with conflicting records.
 
     Each campaign and cluster has one such event. No conflicting record is believed, since it may be
@@ -230,33 +189,21 @@ def update_conflicting_end_events(
         )
         event = book.find(CampaignEventCode.DISPUTED, campaign, cluster) or fresh
         if event.tasks != len(tasks):
-            first = min(
-                (task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None
-            )
+            first = min((task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None)
             book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
     for event in book.open:
         pair = event.campaign, event.cluster
-        if (
-            event.code is CampaignEventCode.DISPUTED
-            and pair not in of
-            and event.cluster in situation.room
-        ):
+        if event.code is CampaignEventCode.DISPUTED and pair not in of and event.cluster in situation.room:
             book.close(event, situation.at)
 
 
-def campaigns_with_given_up_conflicts(
-    events: Iterable[CampaignEvent],
-) -> frozenset[CampaignCluster]:
+def campaigns_with_given_up_conflicts(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
     """Return campaigns and clusters whose owners gave up tasks with conflicting ends."""
-    confirmed = (
-        event for event in events if event.code is CampaignEventCode.DISPUTED and event.until
-    )
+    confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 
 
-def update_removed_cluster_events(
-    book: OpenEventsInCycle, situation: CampaignCycleSituation
-) -> None:
+def update_removed_cluster_events(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open an event for each used cluster that was removed from gridbridge.toml.
 
     Removed clusters can't be queried. Their tasks wait until the section is back or root declares
@@ -265,21 +212,13 @@ def update_removed_cluster_events(
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
         if not book.find(CampaignEventCode.DROPPED, 0, name):
-            book.put(
-                new_campaign_event(
-                    CampaignEventKind.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at
-                )
-            )
+            book.put(new_campaign_event(CampaignEventKind.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at))
     for event in book.open:
         if event.code is CampaignEventCode.DROPPED and event.cluster not in situation.dropped:
             book.close(event, situation.at)
 
 
-def select_clusters_declared_lost(
-    events: Iterable[CampaignEvent], dropped: Set[str]
-) -> frozenset[str]:
+def select_clusters_declared_lost(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
     """Return the removed clusters whose tasks root declared lost."""
-    confirmed = (
-        event.cluster for event in events if event.code is CampaignEventCode.DROPPED and event.until
-    )
+    confirmed = (event.cluster for event in events if event.code is CampaignEventCode.DROPPED and event.until)
     return frozenset(confirmed) & dropped

@@ -14,9 +14,7 @@ MIN_JUMP_S = 60.0  # jumps shorter than this are ignored, since no timeout is th
 JUMP_RETENTION = timedelta(days=30)  # age at which jumps are forgotten; arrays never get this old
 
 
-def record_clock_jumps(
-    before: HostClockReadings | None, now: HostClockReadings
-) -> HostClockReadings:
+def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
     """Return the present clock readings with all known jumps.
 
     A clock that is set back cancels the last jumps.

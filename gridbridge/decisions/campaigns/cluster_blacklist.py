@@ -10,12 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignCluster,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     PAUSING_EVENTS,
@@ -44,9 +39,7 @@ class OpenEventsInCycle:
         """All open events."""
         return tuple(self._now.values())
 
-    def find(
-        self, code: CampaignEventCode, campaign: int, cluster: str = ""
-    ) -> CampaignEvent | None:
+    def find(self, code: CampaignEventCode, campaign: int, cluster: str = "") -> CampaignEvent | None:
         """Return the open event of this code, campaign and cluster that has no exit status."""
         return self._now.get((code, campaign, cluster, None))
 
@@ -86,9 +79,7 @@ def derive_blacklist(
     for event in events:
         pair = event.campaign, event.cluster
         if event.code in BLACKLISTING_EVENTS and not event.closed_at:
-            is_probe = (
-                is_probe_due(event, at, policy) and entries.get(pair) is not BlacklistEntry.CLOSED
-            )
+            is_probe = is_probe_due(event, at, policy) and entries.get(pair) is not BlacklistEntry.CLOSED
             entries[pair] = BlacklistEntry.PROBE if is_probe else BlacklistEntry.CLOSED
     return entries
 
@@ -107,14 +98,11 @@ def hide_blacklisted_clusters(
 ) -> CampaignCycleSituation:
     """Return the situation without the clusters that are closed to campaigns."""
     return replace(
-        situation,
-        campaigns=tuple(_without_blacklisted(campaign, barred) for campaign in situation.campaigns),
+        situation, campaigns=tuple(_without_blacklisted(campaign, barred) for campaign in situation.campaigns)
     )
 
 
-def _without_blacklisted(
-    campaign: Campaign, barred: Mapping[CampaignCluster, BlacklistEntry]
-) -> Campaign:
+def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, BlacklistEntry]) -> Campaign:
     clusters = {
         name: request
         for name, request in campaign.jdl.clusters.items()
@@ -135,18 +123,12 @@ def record_cluster_probes(
         event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
         if event and barred.get(pair) is BlacklistEntry.PROBE:
             book.put(
-                repeat_campaign_event(
-                    event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures
-                )
+                repeat_campaign_event(event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures)
             )
 
 
 def repeat_campaign_event(
-    earlier: CampaignEvent | None,
-    code: CampaignEventCode,
-    pair: CampaignCluster,
-    at: datetime,
-    policy: FailuresSection,
+    earlier: CampaignEvent | None, code: CampaignEventCode, pair: CampaignCluster, at: datetime, policy: FailuresSection
 ) -> CampaignEvent:
     """Return an event that happened again: the pause before the next probe doubles.
 
@@ -165,9 +147,7 @@ def new_campaign_event(
     kind: CampaignEventKind, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
 ) -> CampaignEvent:
     """Return a new open event."""
-    return CampaignEvent(
-        kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at
-    )
+    return CampaignEvent(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
 
 
 def may_retry_array_submission(
@@ -177,7 +157,6 @@ def may_retry_array_submission(
     pauses = (
         event.until and not is_probe_due(event, at, policy)
         for event in events
-        if event.code in PAUSING_EVENTS
-        and (event.campaign, event.cluster) == (array.campaign, array.cluster)
+        if event.code in PAUSING_EVENTS and (event.campaign, event.cluster) == (array.campaign, array.cluster)
     )
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)

@@ -30,9 +30,7 @@ def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozens
         (record.campaign, record.cluster)
         for of_campaign in of.values()
         for record in _suspects(of_campaign)
-        if is_black_hole_cluster(
-            record, [other_record for other_record in of_campaign if other_record is not record]
-        )
+        if is_black_hole_cluster(record, [other_record for other_record in of_campaign if other_record is not record])
     )
 
 
@@ -44,16 +42,10 @@ def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRec
     return [record for record in timed if median(record.durations_s) < limit_s]
 
 
-def is_black_hole_cluster(
-    record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]
-) -> bool:
+def is_black_hole_cluster(record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]) -> bool:
     """Say whether tasks succeed much faster at a cluster than at other clusters."""
     elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
-    if (
-        record.is_trusted
-        or len(record.durations_s) < MIN_SUCCESSES
-        or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE
-    ):
+    if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE:
         return False
     usual_s = max(TIME_RESOLUTION_S, median(record.durations_s))
     return usual_s < MAX_BLACK_HOLE_S and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
@@ -65,12 +57,8 @@ def count_starved_tasks(situation: CampaignCycleSituation) -> Mapping[CampaignCl
     Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
     limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
     """
-    running = {
-        (view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting
-    }
-    waited = {
-        (record.campaign, record.cluster): record.wiped_in_row for record in situation.records
-    }
+    running = {(view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting}
+    waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
 
 
@@ -89,20 +77,14 @@ STARTED_OUTCOMES = FAILED_BY_ITSELF | {
 }
 
 
-def select_arrays_sent_before_outage(
-    situation: CampaignCycleSituation,
-) -> frozenset[tuple[int, int]]:
+def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
     """Return arrays that were sent before their cluster's last outage ended.
 
     OAR records ends only when its database is back, so a task of one second may seem to take ten
     minutes. A healthy cluster would then look like a black hole in comparison.
     """
-    now_back = (
-        event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS
-    )
-    back_at = dict(situation.back_at) | {
-        name: situation.at for name in now_back if name in situation.room
-    }
+    now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
+    back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
     return frozenset(
         (array.campaign, array.number)
         for array in situation.arrays
@@ -124,11 +106,7 @@ def update_success_records(
     for attempt, cluster in ended:
         of.setdefault((attempt.campaign, cluster), []).append(attempt)
     return tuple(
-        _with_attempts(
-            by_pair.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]),
-            attempts,
-            untimed,
-        )
+        _with_attempts(by_pair.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]), attempts, untimed)
         for pair, attempts in of.items()
     )
 
@@ -141,17 +119,11 @@ def _with_attempts(
     A success resets the count of errors; a started task resets the count of deleted tasks.
     """
     outcomes = [attempt.outcome for attempt in ended]
-    wiped = (
-        0
-        if STARTED_OUTCOMES.intersection(outcomes)
-        else record.wiped_in_row + outcomes.count(WIPED)
-    )
+    wiped = 0 if STARTED_OUTCOMES.intersection(outcomes) else record.wiped_in_row + outcomes.count(WIPED)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]
     hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
     errors = len(hosts)
-    is_row = all(
-        outcome in FAILED_BY_ITSELF or outcome not in STARTED_OUTCOMES for outcome in outcomes
-    )
+    is_row = all(outcome in FAILED_BY_ITSELF or outcome not in STARTED_OUTCOMES for outcome in outcomes)
     timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)
     took = tuple(attempt.wallclock_s for attempt in timed if attempt.wallclock_s is not None)
     return replace(

@@ -9,12 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
 
@@ -30,9 +25,7 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
     return attempts
 
 
-def mark_ended_attempts_as_copies(
-    ended: Sequence[TaskAttempt], rivals: AttemptsByTask
-) -> tuple[TaskAttempt, ...]:
+def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
     """Return ended attempts, with outcome COPY if another attempt of the task counts.
 
     `is_overrun` records an overrun walltime in a COPY, so that the task avoids that cluster. Of two
@@ -41,15 +34,9 @@ def mark_ended_attempts_as_copies(
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
         now[attempt.campaign, attempt.task].append(attempt)
-    decides = {
-        task: _deciding(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)
-    }
+    decides = {task: _deciding(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)}
     return tuple(
-        replace(
-            attempt,
-            outcome=TaskAttemptOutcome.COPY,
-            is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME,
-        )
+        replace(attempt, outcome=TaskAttemptOutcome.COPY, is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME)
         if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
         else attempt
         for attempt in ended
@@ -62,32 +49,23 @@ def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) 
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
     now = {attempt.attempt: attempt.outcome for attempt in ended}
-    if good := [
-        attempt for attempt, outcome in now.items() if outcome is TaskAttemptOutcome.SUCCESS
-    ]:
+    if good := [attempt for attempt, outcome in now.items() if outcome is TaskAttemptOutcome.SUCCESS]:
         return min(good)
-    pending = {
-        attempt for attempt, outcome in outcomes.items() if outcome is TaskAttemptOutcome.PENDING
-    }
+    pending = {attempt for attempt, outcome in outcomes.items() if outcome is TaskAttemptOutcome.PENDING}
     return 0 if pending - now.keys() else max(now)
 
 
-def select_final_task_ends(
-    ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]
-) -> tuple[TaskAttempt, ...]:
+def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
     """Return the final ends of tasks: attempts without outcome COPY or retry."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
         for attempt in ended
-        if attempt.outcome is not TaskAttemptOutcome.COPY
-        and (attempt.campaign, attempt.task) not in runs
+        if attempt.outcome is not TaskAttemptOutcome.COPY and (attempt.campaign, attempt.task) not in runs
     )
 
 
-def number_retries_after_copies(
-    again: Iterable[TaskRetry], rivals: AttemptsByTask
-) -> tuple[TaskRetry, ...]:
+def number_retries_after_copies(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
     """Return retries with numbers above all attempts of their tasks, copies included."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
@@ -126,11 +104,7 @@ def find_superseded_attempts(
         for key, indices in sorted(lost.items())
         if key in by_number
     )
-    return tuple(
-        loser
-        for loser in superseded
-        if loser.is_whole or loser.array.state is ArraySubmissionState.RELEASED
-    )
+    return tuple(loser for loser in superseded if loser.is_whole or loser.array.state is ArraySubmissionState.RELEASED)
 
 
 def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
@@ -139,9 +113,7 @@ def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
 
 
 def _has_won(
-    task: CampaignTask,
-    of_task: Iterable[CompetingAttempt],
-    now: Mapping[tuple[int, int, int], TaskAttemptOutcome],
+    task: CampaignTask, of_task: Iterable[CompetingAttempt], now: Mapping[tuple[int, int, int], TaskAttemptOutcome]
 ) -> bool:
     outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
     return TaskAttemptOutcome.SUCCESS in outcomes

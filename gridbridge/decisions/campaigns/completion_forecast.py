@@ -10,11 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
-from gridbridge.decisions.campaigns.survival_curve import (
-    SurvivalCurve,
-    estimate_survival_curve,
-    mix_survival_curves,
-)
+from gridbridge.decisions.campaigns.survival_curve import SurvivalCurve, estimate_survival_curve, mix_survival_curves
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
@@ -27,32 +23,17 @@ FEWEST = 3  # fewest ended tasks for a survival curve of one cluster
 RATED = 20  # fewest ended tasks for an observed rate of ends
 WATCHED = 4  # least observation time in mean run times: tasks may end together in rounds
 SAMPLE = 60  # most running tasks of a cluster that are sampled
-NORMAL = (
-    -1.62,
-    -0.98,
-    -0.55,
-    -0.18,
-    0.18,
-    0.55,
-    0.98,
-    1.62,
-)  # medians of the eighths of the normal distribution
+NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
 CAUTION = 2.0  # `caution` of the survival curve for P90; from simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
-Weighed = tuple[
-    SurvivalCurve, float, float
-]  # a survival curve, an elapsed time, and the number of tasks represented
+Weighed = tuple[SurvivalCurve, float, float]  # a survival curve, an elapsed time, and the number of tasks represented
 
 
 def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
     """Forecast when the last task ends, and how many tasks end per second now."""
-    services = [
-        throughput
-        for throughput in progress.services
-        if throughput.elapsed_s or throughput.durations_s
-    ]
+    services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
     likely, late = (_expected(progress, services, caution) for caution in (0.0, CAUTION))
@@ -70,9 +51,7 @@ def _expected(
 ) -> "_CompletionChance | None":
     """Return the probability of the campaign's end over time; None if no task runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
-    whole = estimate_survival_curve(
-        pooled, [time for throughput in services for time in throughput.elapsed_s], caution
-    )
+    whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
     curves = [_curve(throughput, whole, caution) for throughput in services]
     rates = [_rate(throughput, curve) for throughput, curve in zip(services, curves, strict=True)]
     rate = sum(rates)
@@ -103,10 +82,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
         return None
     return ShownForecastErrors(
         forecasts=len(ended),
-        p90_held=sum(
-            forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at
-            for forecast in ended
-        ),
+        p90_held=sum(forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at for forecast in ended),
         median_error=median(abs(forecast_error_share(forecast) or 0.0) for forecast in ended),
     )
 
@@ -115,19 +91,11 @@ class _CompletionChance:
     """The probability that all tasks have ended, as a function of time."""
 
     def __init__(
-        self,
-        running: Sequence[Weighed],
-        curve: SurvivalCurve,
-        waiting: int,
-        rate: float,
-        ahead_s: float,
+        self, running: Sequence[Weighed], curve: SurvivalCurve, waiting: int, rate: float, ahead_s: float
     ) -> None:
         self.rate = rate  # tasks that end per second
         self._ahead_s = ahead_s
-        self._running = [
-            (curve_of_task, at, curve_of_task.left_after(at), many)
-            for curve_of_task, at, many in running
-        ]
+        self._running = [(curve_of_task, at, curve_of_task.left_after(at), many) for curve_of_task, at, many in running]
         self._curve = curve
         self._waiting = waiting
         spread = _spread(curve, max(1, waiting), rate)
@@ -151,9 +119,7 @@ class _CompletionChance:
         return of_running * of_left / len(self._rates)
 
     @staticmethod
-    def _log_of_task(
-        curve: SurvivalCurve, elapsed: float, before: float, many: float, time: float
-    ) -> float:
+    def _log_of_task(curve: SurvivalCurve, elapsed: float, before: float, many: float, time: float) -> float:
         still = curve.left_after(elapsed + time) / before if before else 0.0
         return many * log(1 - still) if still < 1 else -inf
 
@@ -165,9 +131,7 @@ class _CompletionChance:
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
         logarithm, since = 0.0, -inf
-        for until, share in zip(
-            (*self._curve.times, inf), (1.0, *self._curve.shares), strict=False
-        ):
+        for until, share in zip((*self._curve.times, inf), (1.0, *self._curve.shares), strict=False):
             many = rate * (min(oldest, until) - max(newest, since))
             if many > 0 and share >= 1:
                 logarithm = -inf if many > 0.5 else logarithm
@@ -202,9 +166,7 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(
-    throughput: CampaignRunTimesAtCluster, whole: SurvivalCurve, caution: float
-) -> SurvivalCurve:
+def _curve(throughput: CampaignRunTimesAtCluster, whole: SurvivalCurve, caution: float) -> SurvivalCurve:
     if len(throughput.durations_s) < FEWEST:
         return whole
     return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)

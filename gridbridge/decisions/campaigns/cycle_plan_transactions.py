@@ -20,13 +20,9 @@ def split_plan_into_transactions(
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = _in_groups(plan.ended, most)
     runs = [
-        tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again)
-        for group in (*first, last)
+        tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again) for group in (*first, last)
     ]
-    earlier = (
-        CampaignCyclePlan(ended=group, again=these)
-        for group, these in zip(first, runs, strict=False)
-    )
+    earlier = (CampaignCyclePlan(ended=group, again=these) for group, these in zip(first, runs, strict=False))
     return (*earlier, replace(plan, ended=last, again=runs[-1]))
 
 

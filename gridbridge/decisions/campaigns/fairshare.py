@@ -86,17 +86,11 @@ def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> Decay
     """Return usage decayed to `now`; each half-life halves the usage."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
-        usage,
-        at=now,
-        used_s=usage.used_s * share,
-        success_s=usage.success_s * share,
-        successes=usage.successes * share,
+        usage, at=now, used_s=usage.used_s * share, success_s=usage.success_s * share, successes=usage.successes * share
     )
 
 
-def add_ended_tasks_to_usage(
-    usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int
-) -> DecayedUsage:
+def add_ended_tasks_to_usage(usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int) -> DecayedUsage:
     """Add ended tasks to usage; tasks with an unknown run time add nothing."""
     tasks = tuple(ended)
     good = [
@@ -112,9 +106,7 @@ def add_ended_tasks_to_usage(
     )
 
 
-def _next(
-    queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int
-) -> FairShareRequest | None:
+def _next(queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int) -> FairShareRequest | None:
     """Return the next request; drop requests that are fully served or do not fit."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()

@@ -19,12 +19,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     max_waiting_tasks,
     may_multislot_task_wait,
 )
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignCluster,
-    CampaignState,
-    map_arrays_to_clusters,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState, map_arrays_to_clusters
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -150,9 +145,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def predict_job_ratios(
-    situation: CampaignCycleSituation,
-) -> dict[CampaignCluster, JobRatioUpdate]:
+def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
     """Return the ratio of each campaign with unsent tasks at each of its clusters.
 
     Only clusters that answered have a ratio. Test campaigns have no ratio, since they send one task
@@ -175,17 +168,13 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 
 
 def select_changed_ratios(
-    predicted: Mapping[CampaignCluster, JobRatioUpdate],
-    before: Iterable[JobRatio],
-    sends: Iterable[CampaignTaskSend],
+    predicted: Mapping[CampaignCluster, JobRatioUpdate], before: Iterable[JobRatio], sends: Iterable[CampaignTaskSend]
 ) -> tuple[JobRatioUpdate, ...]:
     """Return the ratios to store: ratios that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
     return tuple(
-        replace(prediction, submitted=prediction.submitted + sent[pair])
-        if pair in sent
-        else prediction
+        replace(prediction, submitted=prediction.submitted + sent[pair]) if pair in sent else prediction
         for pair, prediction in predicted.items()
         if pair in sent or (pair in previous and _differs(prediction, previous[pair]))
     )
@@ -238,16 +227,10 @@ class _CyclePredictor:
         )
 
     def _terms(
-        self,
-        pair: CampaignCluster,
-        request: JdlClusterSettings,
-        room: ClusterCapacity,
-        before: JobRatio | None,
+        self, pair: CampaignCluster, request: JdlClusterSettings, room: ClusterCapacity, before: JobRatio | None
     ) -> JobRatioInputs:
         view = self._views.get(pair, NO_LISTED_TASKS)
-        slots = (
-            view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
-        )
+        slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         waiting = view.able - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
         return JobRatioInputs(

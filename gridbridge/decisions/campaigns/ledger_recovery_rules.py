@@ -12,10 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
-from gridbridge.decisions.campaigns.task_retries import (
-    choose_clusters_to_avoid,
-    list_walltime_overrun_clusters,
-)
+from gridbridge.decisions.campaigns.task_retries import choose_clusters_to_avoid, list_walltime_overrun_clusters
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -30,9 +27,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 
 
-def has_unknown_ledger_array(
-    arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]
-) -> bool:
+def has_unknown_ledger_array(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:
     """Say whether root's ledger has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
     return any(array.number not in numbers for array in ledger)
@@ -68,12 +63,8 @@ def plan_ledger_recovery(
     lost = [ledger[number] for number in sorted(ledger.keys() - intact, reverse=True)]
     first = _first_alive(ledger.values())
     lost_first = _alive(lost, first).keys()
-    undone_steps = [
-        _undone(array, stored) for array in sorted(undone, key=lambda array: array.number)
-    ]
-    waiting = sorted(
-        (*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first
-    )
+    undone_steps = [_undone(array, stored) for array in sorted(undone, key=lambda array: array.number)]
+    waiting = sorted((*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first)
     before = defaultdict[int, list[TaskAttempt]](list)
     for attempt in stored.attempts:
         before[attempt.task] += [attempt] if attempt.array in intact else []
@@ -81,9 +72,7 @@ def plan_ledger_recovery(
         LedgerRecoveryStep(
             campaign=campaign,
             arrays=tuple(_array(campaign, entry, at, first) for entry in group),
-            attempts=tuple(
-                attempt for entry in group for attempt in _attempts(campaign, entry, first)
-            ),
+            attempts=tuple(attempt for entry in group for attempt in _attempts(campaign, entry, first)),
             superseded=tuple(_superseded(before, alive)),
             no_longer=no_longer,
             waiting=parts,
@@ -101,9 +90,7 @@ def _undone(array: CampaignArray, stored: StoredCampaign) -> LedgerRecoveryStep:
     """Undo an array that was never submitted: its tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
-        attempt
-        for attempt in of_array
-        if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
+        attempt for attempt in of_array if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
     ]
     waiting = tuple(_waiting(returning, stored))
     return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
@@ -140,9 +127,7 @@ def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
     return all(old) or (not array.job_id and any(old))
 
 
-def _again(
-    arrays: Iterable[RootLedgerArray], first: Mapping[int, int]
-) -> Iterator[WaitingTaskRange]:
+def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
     """Yield the tasks to send again, since their arrays are given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
@@ -163,9 +148,7 @@ def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[
     }
 
 
-def _superseded(
-    before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]
-) -> Iterator[TaskAttempt]:
+def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]) -> Iterator[TaskAttempt]:
     """Yield the stored attempts that later recovered attempts replace."""
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
@@ -185,10 +168,7 @@ def _without_tasks(
     before, after = waiting[begin:end], subtract_from_waiting_ranges(waiting[begin:end], {*these})
     waiting[begin:end] = after
     stays = {*before} & {*after}
-    return (
-        tuple(span for span in before if span not in stays),
-        tuple(span for span in after if span not in stays),
-    )
+    return (tuple(span for span in before if span not in stays), tuple(span for span in after if span not in stays))
 
 
 def _first(span: WaitingTaskRange) -> int:
@@ -206,23 +186,17 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterabl
             first=attempt.task,
             last=attempt.task,
             attempt=attempt.attempt,
-            avoid=choose_clusters_to_avoid(of_task[-1], of_task[:-1], stored.clusters)
-            if of_task
-            else (),
+            avoid=choose_clusters_to_avoid(of_task[-1], of_task[:-1], stored.clusters) if of_task else (),
             never=list_walltime_overrun_clusters(of_task, stored.clusters),
         )
 
 
 def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
     """Return the last attempt of each task, copies left out."""
-    return {
-        task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks
-    }
+    return {task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks}
 
 
-def subtract_from_waiting_ranges(
-    waiting: Iterable[WaitingTaskRange], tasks: Set[int]
-) -> tuple[WaitingTaskRange, ...]:
+def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set[int]) -> tuple[WaitingTaskRange, ...]:
     """Return the waiting ranges without some tasks."""
     these = sorted(tasks)
     return tuple(
@@ -243,24 +217,16 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
         yield range(begin, span.last + 1)
 
 
-def _differs(
-    array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, RootLedgerArray]"
-) -> bool:
+def _differs(array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, RootLedgerArray]") -> bool:
     """Say whether the ledger lacks a stored array, or has other tasks in it."""
     if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
-    ours = tuple(
-        (attempt.task, attempt.attempt)
-        for attempt in stored.attempts
-        if attempt.array == array.number
-    )
+    ours = tuple((attempt.task, attempt.attempt) for attempt in stored.attempts if attempt.array == array.number)
     return not entry or (array.cluster, ours) != (entry.cluster, entry.tasks)
 
 
-def _array(
-    campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
-) -> CampaignArray:
+def _array(campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]) -> CampaignArray:
     """Return the recovered array; RELEASED if given up, so that its jobs are found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
@@ -277,9 +243,7 @@ def _array(
     )
 
 
-def _attempts(
-    campaign: int, entry: RootLedgerArray, first: "dict[int, int]"
-) -> Iterable[TaskAttempt]:
+def _attempts(campaign: int, entry: RootLedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
     is_given_up = _is_given_up(entry, first)
     for index, (task, attempt) in enumerate(entry.tasks, start=1):
         is_alive = attempt >= first.get(task, 0) and not is_given_up

@@ -28,19 +28,11 @@ class CampaignClusterOffer(NamedTuple):
     clusters: tuple[str, ...]
 
 
-def rank_campaign_offers(
-    situation: CampaignCycleSituation,
-) -> tuple[tuple[CampaignClusterOffer, ...], ...]:
+def rank_campaign_offers(situation: CampaignCycleSituation) -> tuple[tuple[CampaignClusterOffer, ...], ...]:
     """Return the offers of a cycle by turn; earlier turns are served first."""
-    going = [
-        campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT
-    ]
+    going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
-        going,
-        key=lambda campaign: (
-            -fair_share_owner_priority(campaign.owner, situation.sharing),
-            campaign.number,
-        ),
+        going, key=lambda campaign: (-fair_share_owner_priority(campaign.owner, situation.sharing), campaign.number)
     )
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
@@ -70,12 +62,9 @@ def _tests(
         more = [
             name
             for name in clusters
-            if name not in tried
-            and ahead[campaign.owner, name] >= max_prior_tests_per_person(situation, name)
+            if name not in tried and ahead[campaign.owner, name] >= max_prior_tests_per_person(situation, name)
         ]
-        first.append(
-            CampaignClusterOffer(campaign, tuple(name for name in clusters if name not in more))
-        )
+        first.append(CampaignClusterOffer(campaign, tuple(name for name in clusters if name not in more)))
         if more:
             last.append(CampaignClusterOffer(campaign, tuple(more)))
         ahead.update((campaign.owner, name) for name in clusters if name not in tried)
@@ -85,9 +74,7 @@ def _tests(
 def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
     """Count unfinished tests by owner and cluster."""
     owners = {
-        campaign.number: campaign.owner
-        for campaign in situation.campaigns
-        if campaign.jdl.type is CampaignType.TEST
+        campaign.number: campaign.owner for campaign in situation.campaigns if campaign.jdl.type is CampaignType.TEST
     }
     over = {(array.campaign, array.number) for array in situation.over}
     tested = {
@@ -110,26 +97,13 @@ def explain_campaign_order(
         return CampaignPrecedenceReason.TEST, 0.0, 0.0
     if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.TESTS, 0.0, max_prior_tests_per_person(situation, cluster)
-    is_near, is_nearer = (
-        is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first)
-    )
+    is_near, is_nearer = (is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first))
     if is_nearer and not is_near:
         return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
     own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
-    if (
-        sharing.by is not FairShareUnit.NONE
-        and own_claimant != theirs
-        and then.jdl.type is not CampaignType.TEST
-    ):
-        return (
-            CampaignPrecedenceReason.SHARE,
-            sharing.used_s.get(own_claimant, 0.0),
-            sharing.used_s.get(theirs, 0.0),
-        )
-    own, higher = (
-        fair_share_owner_priority(then.owner, sharing),
-        fair_share_owner_priority(first.owner, sharing),
-    )
+    if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and then.jdl.type is not CampaignType.TEST:
+        return (CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0))
+    own, higher = (fair_share_owner_priority(then.owner, sharing), fair_share_owner_priority(first.owner, sharing))
     if higher > own:
         return CampaignPrecedenceReason.PRIORITY, own, higher
     return CampaignPrecedenceReason.AGE, 0.0, 0.0
@@ -162,9 +136,7 @@ def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
     if owner in priorities:
         return priorities[owner]
     groups = (priorities.get(f"@{name}") for name in sharing.groups.get(owner, ()))
-    return max(
-        (group_priority for group_priority in groups if group_priority is not None), default=0
-    )
+    return max((group_priority for group_priority in groups if group_priority is not None), default=0)
 
 
 def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
@@ -181,21 +153,14 @@ def _offers(
             yield CampaignClusterOffer(campaign, clusters)
 
 
-def _clusters(
-    campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
-) -> tuple[str, ...]:
+def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
     """Return a campaign's clusters that answered, with or without affinity to its owner."""
     return tuple(
         name
         for name in campaign.jdl.clusters
         if name in situation.room
         and is_affine
-        in (
-            None,
-            is_owner_in_affinity_list(
-                campaign.owner, situation.room[name].affinity, situation.sharing
-            ),
-        )
+        in (None, is_owner_in_affinity_list(campaign.owner, situation.room[name].affinity, situation.sharing))
     )
 
 

@@ -50,17 +50,11 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
             *(_cancel(part, CancellationReason.WAITED) for part in late),
             *_overflow(in_time, listing),
         ),
-        repeated=_together(
-            *(_cancel(part, part.marked) for part in marked if not _is_spared(part))
-        ),
+        repeated=_together(*(_cancel(part, part.marked) for part in marked if not _is_spared(part))),
         spared=_together(*(_cancel(part, part.marked) for part in marked if _is_spared(part))),
         moved=_together(*(_cancel(part, part.marked) for part in moved)),
         cancelled=_together(
-            *(
-                _cancel(part, CancellationReason.CANCELLED)
-                for part in listing.parts
-                if part.is_cancelled
-            ),
+            *(_cancel(part, CancellationReason.CANCELLED) for part in listing.parts if part.is_cancelled),
             *(_cancel(part, CancellationReason.UNWANTED) for part in unwanted),
         ),
         ways=task_preemption_planning.plan_preemptions(listing.contests),
@@ -71,13 +65,9 @@ def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
     """Merge deletions of one array for one reason, so that they need one call."""
     by_array = defaultdict[tuple[int, int, CancellationReason], list[ArrayCancellation]](list)
     for cancellation in wipes:
-        by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(
-            cancellation
-        )
+        by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(cancellation)
     return tuple(
-        replace(
-            group[-1], places=tuple(span for cancellation in group for span in cancellation.places)
-        )
+        replace(group[-1], places=tuple(span for cancellation in group for span in cancellation.places))
         for group in by_array.values()
     )
 
@@ -95,8 +85,7 @@ def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
     ]
     lines += [f"wiped again: {_described(cancellation)}" for cancellation in plan.repeated]
     return lines + [
-        f"left alone: {_described(cancellation)}, which"
-        f" {'runs' if cancellation.tasks == 1 else 'run'} now"
+        f"left alone: {_described(cancellation)}, which {'runs' if cancellation.tasks == 1 else 'run'} now"
         for cancellation in plan.spared
     ]
 
@@ -130,15 +119,10 @@ def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
 
 def _is_spared(part: ArrayTasksInSameState) -> bool:
     """Say whether a task started before it could be deleted for waiting."""
-    return (
-        part.marked not in (CancellationReason.OVERRAN, CancellationReason.MADE_WAY)
-        and not part.is_waiting
-    )
+    return part.marked not in (CancellationReason.OVERRAN, CancellationReason.MADE_WAY) and not part.is_waiting
 
 
-def _overflow(
-    waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
-) -> Iterator[ArrayCancellation]:
+def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayCancellation]:
     """Delete the newest tasks that wait after the grace period, down to the limit."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
@@ -183,9 +167,7 @@ def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
 
 
 def _cancel(
-    part: ArrayTasksInSameState,
-    wiped_for: CancellationReason | None,
-    indices: tuple[range, ...] = (),
+    part: ArrayTasksInSameState, wiped_for: CancellationReason | None, indices: tuple[range, ...] = ()
 ) -> ArrayCancellation:
     assert wiped_for  # unmarked tasks are deleted for an explicit reason
     return ArrayCancellation(

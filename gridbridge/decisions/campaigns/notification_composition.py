@@ -11,12 +11,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_events import (
-    ROOT_EVENTS,
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
     CampaignNotification,
@@ -44,22 +39,15 @@ MEDIUM_EVENTS = frozenset(
 )
 
 
-def build_event_notification(
-    event: CampaignEvent, campaign: Campaign | None
-) -> NotifiableEvent | None:
+def build_event_notification(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
     """Return the notification of an event; root gets events that root must fix."""
     if event.code in SILENT_EVENTS:
         return None
-    is_roots = event.kind is CampaignEventKind.CLUSTER or event.code in (
-        *ROOT_EVENTS,
-        CampaignEventCode.NO_FILE,
-    )
+    is_roots = event.kind is CampaignEventKind.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
     return NotifiableEvent(
         at=event.opened_at,
         uid=campaign.uid if campaign and not is_roots else ROOT,
-        severity=NotificationSeverity.MEDIUM
-        if event.code in MEDIUM_EVENTS
-        else NotificationSeverity.HIGH,
+        severity=NotificationSeverity.MEDIUM if event.code in MEDIUM_EVENTS else NotificationSeverity.HIGH,
         code=event.code,
         campaign=event.campaign,
         cluster=event.cluster,
@@ -68,9 +56,7 @@ def build_event_notification(
     )
 
 
-def build_campaign_notification(
-    campaign: Campaign, at: datetime, *, is_over: bool
-) -> NotifiableEvent:
+def build_campaign_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
     """Return the notification of a new or an ended campaign."""
     name = f"campaign {campaign.number} ({printable_text(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
@@ -80,22 +66,16 @@ def build_campaign_notification(
         at=at,
         uid=campaign.uid,
         severity=NotificationSeverity.HIGH if is_over else NotificationSeverity.LOW,
-        code=NotificationOccasion.FINISHED_CAMPAIGN
-        if is_over
-        else NotificationOccasion.NEW_CAMPAIGN,
+        code=NotificationOccasion.FINISHED_CAMPAIGN if is_over else NotificationOccasion.NEW_CAMPAIGN,
         campaign=campaign.number,
         cluster="",
         tasks=campaign.ended if is_over else campaign.tasks,
-        text=f"{name} has ended: {ended}"
-        if is_over
-        else f"{name} has {with_noun(campaign.tasks, 'task')}",
+        text=f"{name} has ended: {ended}" if is_over else f"{name} has {with_noun(campaign.tasks, 'task')}",
     )
 
 
 def compose_due_notifications(
-    subscriptions: Iterable[NotificationSubscription],
-    happened: Iterable[NotifiableEvent],
-    now: datetime,
+    subscriptions: Iterable[NotificationSubscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[CampaignNotification, ...]:
     """Compose a message for each due subscription with new events."""
     # events with later times come from a fast clock
@@ -111,24 +91,16 @@ def compose_due_notifications(
 
 def _is_for(subscription: NotificationSubscription, event: NotifiableEvent) -> bool:
     is_new = event.at > subscription.told_until
-    return (
-        is_new
-        and event.uid == subscription.uid
-        and event.severity.rank >= subscription.severity.rank
-    )
+    return is_new and event.uid == subscription.uid and event.severity.rank >= subscription.severity.rank
 
 
 def _message(
     subscription: NotificationSubscription, events: list[NotifiableEvent], now: datetime
 ) -> CampaignNotification:
     lines = [event.text for event in events[:MAX_LINES]]
-    lines += (
-        [f"and {len(events) - MAX_LINES} more: gridevents tells them"] if events[MAX_LINES:] else []
-    )
+    lines += [f"and {len(events) - MAX_LINES} more: gridevents tells them"] if events[MAX_LINES:] else []
     first = events[0]
-    subject = (
-        f"{first.code} {first.cluster}".strip() if len(events) == 1 else f"{len(events)} messages"
-    )
+    subject = f"{first.code} {first.cluster}".strip() if len(events) == 1 else f"{len(events)} messages"
     about = {event.campaign for event in events}
     of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
     return CampaignNotification(
@@ -147,14 +119,8 @@ def correct_subscription_times(
 
     Times in the future come from a fast clock.
     """
-    longest = max(
-        pause_before_next_notification(0, policy),
-        pause_before_next_notification(policy.tries, policy),
-    )
-    told_until, next_at = (
-        min(subscription.told_until, now),
-        min(subscription.next_at, now + longest),
-    )
+    longest = max(pause_before_next_notification(0, policy), pause_before_next_notification(policy.tries, policy))
+    told_until, next_at = (min(subscription.told_until, now), min(subscription.next_at, now + longest))
     return replace(subscription, told_until=told_until, next_at=next_at)
 
 
@@ -167,7 +133,6 @@ def pause_before_next_notification(tries: int, policy: NotificationsSection) -> 
 
 def is_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
     """Say whether the site has configured a channel."""
-    return {
-        NotificationChannel.MAIL: bool(policy.mail),
-        NotificationChannel.JABBER: bool(policy.command),
-    }.get(way, True)
+    return {NotificationChannel.MAIL: bool(policy.mail), NotificationChannel.JABBER: bool(policy.command)}.get(
+        way, True
+    )

@@ -10,9 +10,7 @@ from gridbridge.model.campaigns.published_tasks import TaskEndCounts, sum_task_e
 HOUR = timedelta(hours=1)
 
 
-def campaign_with_ended_task_counts(
-    campaign: ShownCampaign, ends: Sequence[TaskEndCounts]
-) -> ShownCampaign:
+def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[TaskEndCounts]) -> ShownCampaign:
     """Return a shown campaign with its ended tasks and mean run times by cluster.
 
     `ends` are in the order of time. An ended campaign gets the rate over its whole life, while a
@@ -40,10 +38,7 @@ def _at(
     """Yield the counts at present, then at former clusters; "" has tasks ended without a send."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
-        at, end = (
-            by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)),
-            sums.get(cluster),
-        )
+        at, end = (by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)), sums.get(cluster))
         yield replace(
             at,
             ended=end.tasks if end else 0,

@@ -47,36 +47,22 @@ class PrologueProgress:
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
         ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
-        self._clusters = {
-            campaign.number: campaign.jdl.clusters for campaign in situation.campaigns
-        }
+        self._clusters = {campaign.number: campaign.jdl.clusters for campaign in situation.campaigns}
         self._situation = situation
         self._now = [_with_end(phase, ended) for phase in situation.steps]
         self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
         self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
         self._just = {(attempt.campaign, attempt.array) for attempt in situation.stepped}
         self._alive = {
-            campaign.number
-            for campaign in situation.campaigns
-            if campaign.state is not CampaignState.CANCELLED
+            campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED
         }
-        self._winding_up = {
-            campaign.number for campaign in situation.campaigns if campaign.is_winding_up
-        }
-        self._over = {
-            campaign.number
-            for campaign in situation.campaigns
-            if campaign.state is CampaignState.TERMINATED
-        }
-        self._of_epilogues = {
-            (phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE
-        }
+        self._winding_up = {campaign.number for campaign in situation.campaigns if campaign.is_winding_up}
+        self._over = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.TERMINATED}
+        self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
     def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
         """Return the arrays that hold tasks, without prologues and epilogues."""
-        return tuple(
-            array for array in arrays if (array.campaign, array.number) not in self._arrays
-        )
+        return tuple(array for array in arrays if (array.campaign, array.number) not in self._arrays)
 
     def is_wanted(self, array: CampaignArray) -> bool:
         """Say whether an array is still needed; of a cancelled campaign only epilogues are."""
@@ -90,9 +76,7 @@ class PrologueProgress:
     def preparing(self) -> dict[CampaignCluster, BlacklistEntry]:
         """Return the pairs of campaign and cluster where a prologue or epilogue is unfinished."""
         return {
-            _pair(phase): BlacklistEntry.CLOSED
-            for phase in self._now
-            if phase.outcome is TaskAttemptOutcome.PENDING
+            _pair(phase): BlacklistEntry.CLOSED for phase in self._now if phase.outcome is TaskAttemptOutcome.PENDING
         }
 
     def unready(self) -> frozenset[CampaignCluster]:
@@ -119,9 +103,7 @@ class PrologueProgress:
         """
         ending, steps = [], []
         for number in campaigns:
-            unfinished = [
-                name for name in self._epilogues(number) if not self._is_over(number, name)
-            ]
+            unfinished = [name for name in self._epilogues(number) if not self._is_over(number, name)]
             ending += [] if unfinished else [number]
             steps += [
                 self._next(number, name, EPILOGUE)
@@ -133,19 +115,11 @@ class PrologueProgress:
     def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return waiting prologues of these campaigns without remaining tasks."""
         needless = self._in_vain(campaigns)
-        return tuple(
-            array
-            for array in needless
-            if (array.campaign, array.number) in self._situation.idle_steps
-        )
+        return tuple(array for array in needless if (array.campaign, array.number) in self._situation.idle_steps)
 
     def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return prologues without remaining tasks that no cluster has accepted."""
-        return tuple(
-            array
-            for array in self._in_vain(campaigns)
-            if array.state is ArraySubmissionState.INTENDED
-        )
+        return tuple(array for array in self._in_vain(campaigns) if array.state is ArraySubmissionState.INTENDED)
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
         """Return the unfinished prologues of ended campaigns and of these campaigns."""
@@ -153,13 +127,9 @@ class PrologueProgress:
         pending = {
             (phase.campaign, phase.array)
             for phase in self._now
-            if phase.step == PROLOGUE
-            and phase.outcome is TaskAttemptOutcome.PENDING
-            and phase.campaign in ended
+            if phase.step == PROLOGUE and phase.outcome is TaskAttemptOutcome.PENDING and phase.campaign in ended
         }
-        return (
-            array for array in self._situation.arrays if (array.campaign, array.number) in pending
-        )
+        return (array for array in self._situation.arrays if (array.campaign, array.number) in pending)
 
     def noted(self, book: OpenEventsInCycle) -> OpenEventsInCycle:
         """Open events for failed prologues and epilogues; a successful prologue closes them."""
@@ -173,16 +143,9 @@ class PrologueProgress:
                 continue
             if phase.step == PROLOGUE and phase.campaign in self._alive:
                 self._note_prologue(book, phase)
-            elif (
-                phase.step == EPILOGUE
-                and phase.outcome is not TaskAttemptOutcome.SUCCESS
-                and _is_over(phase)
-            ):
+            elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_over(phase):
                 event = new_campaign_event(
-                    CampaignEventKind.CAMPAIGN,
-                    CampaignEventCode.EPILOG_EXIT_ERROR,
-                    *_pair(phase),
-                    self._situation.at,
+                    CampaignEventKind.CAMPAIGN, CampaignEventCode.EPILOG_EXIT_ERROR, *_pair(phase), self._situation.at
                 )
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put(replace(event, exit_status=phase.exit_status, why=why))
@@ -204,11 +167,7 @@ class PrologueProgress:
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         after = self._last.get((campaign, cluster, EPILOGUE))
         is_undone = prologue is not None and after is not None and after.array > prologue.array
-        return (
-            prologue is not None
-            and prologue.outcome is TaskAttemptOutcome.SUCCESS
-            and not is_undone
-        )
+        return prologue is not None and prologue.outcome is TaskAttemptOutcome.SUCCESS and not is_undone
 
     def _next(self, campaign: int, cluster: str, step: str) -> PrologueStart:
         previous = self._last.get((campaign, cluster, step))
@@ -228,10 +187,7 @@ class PrologueProgress:
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
-        return (
-            prologue.attempt == 1
-            and prologue.array >= self._situation.last_arrays[campaign][cluster]
-        )
+        return prologue.attempt == 1 and prologue.array >= self._situation.last_arrays[campaign][cluster]
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
         """Say whether the epilogue ended at a cluster and no array was sent there since."""
@@ -244,13 +200,9 @@ class PrologueProgress:
         return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
 
 
-def _with_end(
-    phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]
-) -> LastPrologueAttempt:
+def _with_end(phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]) -> LastPrologueAttempt:
     now = ended.get((phase.campaign, phase.array))
-    return (
-        phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
-    )
+    return phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
 
 
 def _is_over(phase: LastPrologueAttempt) -> bool:

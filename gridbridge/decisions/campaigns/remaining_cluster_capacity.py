@@ -21,9 +21,7 @@ class FreeClusterSlots:
 
     def __init__(self, room: Mapping[str, ClusterCapacity]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
-        self._besteffort = {
-            name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()
-        }
+        self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
 
     def of(self, cluster: str, request: JdlClusterSettings) -> int:
         """Return the free slots for a request; negative if more slots were taken."""
@@ -39,10 +37,7 @@ class RemainingArraysByCluster:
     """How many more arrays each cluster accepts; other submitters' arrays are unknown."""
 
     def __init__(
-        self,
-        room: Mapping[str, ClusterCapacity],
-        arrays: Iterable[CampaignArray],
-        campaigns: Iterable[Campaign],
+        self, room: Mapping[str, ClusterCapacity], arrays: Iterable[CampaignArray], campaigns: Iterable[Campaign]
     ) -> None:
         self._limits = {name: cluster_room.limits for name, cluster_room in room.items()}
         self._owners = {campaign.number: campaign.uid for campaign in campaigns}
@@ -102,9 +97,7 @@ class RemainingClusterCapacity:
 
 
 def compute_remaining_capacity(
-    situation: CampaignCycleSituation,
-    campaigns: Sequence[Campaign] = (),
-    begun: Sequence[CampaignArray] = (),
+    situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
     """Return the capacity of clusters, less the slots of waiting and resumed tasks.
 
@@ -113,9 +106,7 @@ def compute_remaining_capacity(
     do not count as waiting, since nikita does not delete them. `campaigns` has the campaigns of
     `situation` with all their clusters, closed clusters included.
     """
-    free = FreeClusterSlots(
-        {name: room for name, room in situation.room.items() if not room.is_closed}
-    )
+    free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {
         name: 0 if room.is_closed else max_waiting_tasks(room.max_slots, room.flood_rate)
         for name, room in situation.room.items()
@@ -149,8 +140,4 @@ def compute_remaining_capacity(
 def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:
     """Return the most tasks of one array at a cluster."""
     room = situation.room.get(cluster)
-    return (
-        min(situation.max_tasks, room.limits.tasks)
-        if room and room.limits.tasks
-        else situation.max_tasks
-    )
+    return min(situation.max_tasks, room.limits.tasks) if room and room.limits.tasks else situation.max_tasks

@@ -15,11 +15,7 @@ from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSendCause, TaskSendReason
 
@@ -27,9 +23,7 @@ MAX_NAMED_CAMPAIGNS = 3  # most campaigns served earlier that are named
 NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def explain_task_sends(
-    situation: CampaignCycleSituation, plan: CampaignCyclePlan
-) -> tuple[TaskSendReason, ...]:
+def explain_task_sends(situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> tuple[TaskSendReason, ...]:
     """Return a reason for each campaign with unsent tasks at each of its clusters."""
     cycle = _CycleExplanation(situation, plan)
     return tuple(
@@ -72,9 +66,7 @@ class _CycleExplanation:
             (step.campaign, step.cluster) for step in plan.steps
         }
 
-    def reason(
-        self, campaign: Campaign, cluster: str, request: JdlClusterSettings
-    ) -> TaskSendReason:
+    def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendReason:
         """Return why a campaign sent tasks to a cluster or did not."""
         room = self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
@@ -93,18 +85,11 @@ class _CycleExplanation:
         if room.is_drained:
             return replace(reason, cause=TaskSendCause.DRAINED)
         if room.is_stressed:
-            return replace(
-                reason,
-                cause=TaskSendCause.STRESSED,
-                stress=room.stress,
-                stress_limit=room.stress_limit,
-            )
+            return replace(reason, cause=TaskSendCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit)
         cause = self._cause(reason, campaign, request)
         return self._with_order(replace(reason, cause=cause), campaign)
 
-    def _numbers(
-        self, campaign: Campaign, cluster: str, request: JdlClusterSettings
-    ) -> TaskSendReason:
+    def _numbers(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendReason:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         view, predicted = self._views.get(pair, NO_LISTED_TASKS), self._predicted.get(pair)
         return TaskSendReason(
@@ -136,9 +121,7 @@ class _CycleExplanation:
             return TaskSendCause.TOO_LARGE
         return None if self._unsent.at(campaign.number, reason.cluster) else TaskSendCause.KEPT_OFF
 
-    def _cause(
-        self, reason: TaskSendReason, campaign: Campaign, request: JdlClusterSettings
-    ) -> TaskSendCause:
+    def _cause(self, reason: TaskSendReason, campaign: Campaign, request: JdlClusterSettings) -> TaskSendCause:
         if limit := self._limit(reason, campaign):
             return limit
         if reason.free_slots < reason.slots:
@@ -158,18 +141,14 @@ class _CycleExplanation:
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
         if not served:
             return reason
-        why, own, theirs = explain_campaign_order(
-            served[0], campaign, reason.cluster, self._situation
-        )
+        why, own, theirs = explain_campaign_order(served[0], campaign, reason.cluster, self._situation)
         before = tuple(earlier.number for earlier in served[:MAX_NAMED_CAMPAIGNS])
         return replace(reason, before=before, order=why, own=own, theirs=theirs)
 
 
 def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[CampaignEvent, ...]:
     """Return the events that are open after the cycle's changes."""
-    by_what = {event.what: event for event in events} | {
-        event.what: event for event in plan.changes.events
-    }
+    by_what = {event.what: event for event in events} | {event.what: event for event in plan.changes.events}
     return tuple(event for event in by_what.values() if not event.closed_at)
 
 
@@ -178,9 +157,7 @@ def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, Camp
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         pair = event.campaign, event.cluster
-        if event.code in BLACKLISTING_EVENTS and (
-            pair not in closing or _lasts(event, closing[pair])
-        ):
+        if event.code in BLACKLISTING_EVENTS and (pair not in closing or _lasts(event, closing[pair])):
             closing[pair] = event
     return closing
 

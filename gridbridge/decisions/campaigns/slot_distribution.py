@@ -6,25 +6,13 @@ from statistics import fmean
 
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
-from gridbridge.decisions.campaigns.fairshare import (
-    COMMITTED_USE_S,
-    FairShareRequest,
-    share_free_slots,
-)
-from gridbridge.decisions.campaigns.metascheduler import (
-    CampaignClusterOffer,
-    fair_share_claimant,
-    rank_campaign_offers,
-)
+from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, FairShareRequest, share_free_slots
+from gridbridge.decisions.campaigns.metascheduler import CampaignClusterOffer, fair_share_claimant, rank_campaign_offers
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    CampaignTaskSend,
-    JobRatioUpdate,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
@@ -42,9 +30,7 @@ def distribute_slots_to_campaigns(
     that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
-    distribution = CycleTaskAllotment(
-        situation, unsent, SchedulerTaskCounts(situation, predicted, campaigns, begun)
-    )
+    distribution = CycleTaskAllotment(situation, unsent, SchedulerTaskCounts(situation, predicted, campaigns, begun))
     offered = rank_campaign_offers(situation)
     for turn in offered:
         distribution.fill(turn)
@@ -66,10 +52,7 @@ class CycleTaskAllotment:
     """The tasks that one cycle allots to clusters."""
 
     def __init__(
-        self,
-        situation: CampaignCycleSituation,
-        unsent: UnsentTaskBacklog,
-        matching: SchedulerTaskCounts,
+        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounts
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
         self._situation = situation
@@ -199,20 +182,14 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
     for view in situation.there:
         if view.campaign in campaigns:
             campaign = campaigns[view.campaign]
-            slots, name = (
-                campaign.jdl.slots_at(view.cluster),
-                fair_share_claimant(campaign, situation.sharing),
-            )
+            slots, name = (campaign.jdl.slots_at(view.cluster), fair_share_claimant(campaign, situation.sharing))
             used_s[name] = used_s.get(name, 0.0) + view.listed * slots * COMMITTED_USE_S
     return used_s
 
 
 def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
     """Return by claimant how many first tasks still go before all shares."""
-    claimants = {
-        campaign.number: fair_share_claimant(campaign, situation.sharing)
-        for campaign in situation.campaigns
-    }
+    claimants = {campaign.number: fair_share_claimant(campaign, situation.sharing) for campaign in situation.campaigns}
     ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
     for view in situation.there:
         if view.campaign in claimants:

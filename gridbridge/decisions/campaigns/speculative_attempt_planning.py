@@ -18,18 +18,9 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 )
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignCluster,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    CampaignTaskSend,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttempts
 
@@ -59,9 +50,7 @@ class SlotsForSpeculativeAttempts:
 class _CampaignCounts:
     """Unsent tasks, ended attempts and speculative attempts, by campaign."""
 
-    def __init__(
-        self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
-    ) -> None:
+    def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
         self.made: dict[int, dict[int, int]] = defaultdict(dict)  # number of attempts by task
@@ -81,23 +70,16 @@ def plan_speculative_attempts(
     return tuple(_copies(situation, decided)) if situation.tails else ()
 
 
-def _copies(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
-) -> Iterator[SpeculativeAttempts]:
+def _copies(situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> Iterator[SpeculativeAttempts]:
     campaigns = {copy.number: copy for copy in situation.campaigns}
     sent = _sent(situation, decided)
     capacity = compute_remaining_capacity(situation)
     remaining = SlotsForSpeculativeAttempts(
-        free=capacity.free,
-        arrays=capacity.arrays,
-        there=sent,
-        in_vain=count_starved_tasks(situation),
+        free=capacity.free, arrays=capacity.arrays, there=sent, in_vain=count_starved_tasks(situation)
     )
     counted = _CampaignCounts(situation, decided)
     for send in decided.sends:
-        remaining.free.take(
-            send.cluster, _request(campaigns[send.campaign], send.cluster), send.tasks
-        )
+        remaining.free.take(send.cluster, _request(campaigns[send.campaign], send.cluster), send.tasks)
         arrays = -(-send.tasks // max_array_tasks(situation, send.cluster))
         remaining.arrays.take(send.campaign, send.cluster, arrays)
     for tail in situation.tails:
@@ -111,9 +93,7 @@ def _copies(
             yield copy
 
 
-def _sent(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
-) -> Counter[CampaignCluster]:
+def _sent(situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> Counter[CampaignCluster]:
     sent = Counter[CampaignCluster]()
     for listed in situation.there:
         sent[listed.campaign, listed.cluster] += listed.listed
@@ -136,11 +116,7 @@ def _campaign_near_end(
 ) -> CampaignNearEnd:
     number = campaign.number
     ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}
-    won = {
-        attempt.task
-        for attempt in counted.ended[number]
-        if attempt.outcome is TaskAttemptOutcome.SUCCESS
-    }
+    won = {attempt.task for attempt in counted.ended[number] if attempt.outcome is TaskAttemptOutcome.SUCCESS}
     return CampaignNearEnd(
         campaign=number,
         left=campaign.tasks - campaign.ended - over.get(number, 0),
@@ -149,9 +125,7 @@ def _campaign_near_end(
         free=free,
         durations_s=tail.durations_s,
         live=tuple(
-            attempt
-            for attempt in tail.live
-            if (attempt.task, attempt.attempt) not in ended and attempt.task not in won
+            attempt for attempt in tail.live if (attempt.task, attempt.attempt) not in ended and attempt.task not in won
         ),
         made=counted.made[number],
         limits=limits,
@@ -184,9 +158,7 @@ def _room_by_cluster(
     return {name: room[name] for name in sorted(room, key=order) if room[name]}
 
 
-def _room(
-    campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForSpeculativeAttempts
-) -> int:
+def _room(campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForSpeculativeAttempts) -> int:
     request = _request(campaign, cluster)
     most = max_tasks
     if request.max_jobs:

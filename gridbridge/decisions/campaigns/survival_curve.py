@@ -66,9 +66,7 @@ class SurvivalCurve:
         return self.shares[low - 1] if low else 1.0
 
 
-def estimate_survival_curve(
-    ended: Iterable[float], running: Iterable[float], caution: float = 0.0
-) -> SurvivalCurve:
+def estimate_survival_curve(ended: Iterable[float], running: Iterable[float], caution: float = 0.0) -> SurvivalCurve:
     """Estimate the curve from run times of ended and elapsed times of running tasks.
 
     If many tasks run longer than all ended tasks, their run times are unknown. They are assumed to
@@ -97,9 +95,7 @@ def mix_survival_curves(curves: Iterable[tuple[SurvivalCurve, float]]) -> Surviv
     times = sorted({time for curve, _ in parts for time in curve.times})
     shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
     thinned = _thinned(times, shares)
-    return SurvivalCurve(
-        tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts)
-    )
+    return SurvivalCurve(tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts))
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
@@ -110,9 +106,7 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
     return [*kept_times[:-1], *times[-1:]], shares[first::step]
 
 
-def _with_tail(
-    times: list[float], shares: list[float], count: int, young_s: float
-) -> SurvivalCurve:
+def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> SurvivalCurve:
     """Extend a curve so that a share of 2 / (n + 2) runs for some deviations longer.
 
     If a larger share still runs, the tail has the length `young_s`.

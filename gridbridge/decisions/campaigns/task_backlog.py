@@ -42,12 +42,8 @@ class UnsentTaskBacklog:
         A blacklisted cluster counts as closed; a cluster that is probed gets one task.
         """
         self._barred = barred
-        self._unsent = {
-            number: count_waiting_by_exclusions(situation, number) for number in situation.waiting
-        }
-        self._tasks_taken: dict[CampaignCluster, Counter[TaskClusterExclusions]] = defaultdict(
-            Counter
-        )
+        self._unsent = {number: count_waiting_by_exclusions(situation, number) for number in situation.waiting}
+        self._tasks_taken: dict[CampaignCluster, Counter[TaskClusterExclusions]] = defaultdict(Counter)
         self._open = {
             campaign.number: [
                 name
@@ -109,39 +105,27 @@ class UnsentTaskBacklog:
         return self._barred.get((campaign, cluster)) is BlacklistEntry.PROBE
 
 
-def count_waiting_by_exclusions(
-    situation: CampaignCycleSituation, campaign: int
-) -> dict[TaskClusterExclusions, int]:
+def count_waiting_by_exclusions(situation: CampaignCycleSituation, campaign: int) -> dict[TaskClusterExclusions, int]:
     """Count a campaign's unsent tasks by their exclusions, most exclusions first."""
     choosy = sorted(
-        situation.kept_off.get(campaign, ()),
-        key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never}),
+        situation.kept_off.get(campaign, ()), key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never})
     )
     unrestricted = situation.waiting[campaign] - sum(exclusion.tasks for exclusion in choosy)
-    return {
-        TaskClusterExclusions(exclusion.avoid, exclusion.never): exclusion.tasks
-        for exclusion in choosy
-    } | {NO_EXCLUSIONS: max(0, unrestricted)}
+    return {TaskClusterExclusions(exclusion.avoid, exclusion.never): exclusion.tasks for exclusion in choosy} | {
+        NO_EXCLUSIONS: max(0, unrestricted)
+    }
 
 
 def has_unplaceable_tasks(
-    campaign: Campaign,
-    situation: CampaignCycleSituation,
-    barred: Mapping[CampaignCluster, BlacklistEntry],
+    campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, BlacklistEntry]
 ) -> bool | None:
     """Say whether no cluster of the campaign takes some waiting tasks; None: unknown.
 
     The answer is unknown if a cluster is silent or stressed: it may take the tasks later.
     """
-    if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(
-        campaign.number
-    ):
+    if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
-    waiting = [
-        kind
-        for kind, tasks in count_waiting_by_exclusions(situation, campaign.number).items()
-        if tasks
-    ]
+    waiting = [kind for kind, tasks in count_waiting_by_exclusions(situation, campaign.number).items() if tasks]
     clusters = campaign.jdl.clusters.keys()
     closed = {name for name in clusters if _is_closed(campaign, name, situation, barred)}
     taking = {name for name in clusters - closed if _takes(campaign, name, situation)}
@@ -151,10 +135,7 @@ def has_unplaceable_tasks(
 
 
 def _is_closed(
-    campaign: Campaign,
-    name: str,
-    situation: CampaignCycleSituation,
-    barred: Mapping[CampaignCluster, BlacklistEntry],
+    campaign: Campaign, name: str, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, BlacklistEntry]
 ) -> bool:
     """Say whether a cluster takes no tasks of a campaign until a person acts."""
     if (campaign.number, name) in barred:

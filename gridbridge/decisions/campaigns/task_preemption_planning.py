@@ -30,9 +30,7 @@ MAX_REQUESTS = 3  # most blocked requests per cluster and cycle
 PREEMPTION_GRACE_S = 300.0  # time in which preempted tasks end and the scheduler starts the request
 
 
-def select_recently_served_requests(
-    tried: PreemptionHistory, now: datetime
-) -> frozenset[LocalRequestId]:
+def select_recently_served_requests(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
     """Return requests for which tasks were preempted recently; these requests pause.
 
     Each pause is twice as long as the last, since an unknown cause keeps such a request waiting.
@@ -45,10 +43,7 @@ def select_recently_served_requests(
 
 
 def find_blocked_requests(
-    cluster: str,
-    cell: CellRequestsAndResources,
-    ours: ArrayJobsById,
-    recent: Set[LocalRequestId] = frozenset(),
+    cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[BlockedLocalRequest, ...]:
     """Return the first local requests that would start if campaigns' tasks ended.
 
@@ -70,16 +65,10 @@ def find_blocked_requests(
         for shortage in cell.asked
         if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
     )
-    return tuple(
-        islice(
-            (request for request in candidates if choose_preemption_victims(request)), MAX_REQUESTS
-        )
-    )
+    return tuple(islice((request for request in candidates if choose_preemption_victims(request)), MAX_REQUESTS))
 
 
-def _concerned(
-    tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest
-) -> Iterator[PreemptibleTask]:
+def _concerned(tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest) -> Iterator[PreemptibleTask]:
     """Yield the tasks that hold resources of a request, or conflict over an exclusive host."""
     names = shortage.amounts.keys() | shortage.defaults.keys()
     for task in tasks:
@@ -151,13 +140,9 @@ def recheck_preemption(
     """Recompute a preemption from newer cluster data; None if other tasks would end."""
     shortages = tuple(shortage for shortage in cell.asked if is_same_local_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
-    now = plan_preemptions(
-        find_blocked_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours)
-    )
+    now = plan_preemptions(find_blocked_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
     keys = {_victim_key(task) for task in way.tasks}
-    return next(
-        (current for current in now if keys.issuperset(map(_victim_key, current.tasks))), None
-    )
+    return next((current for current in now if keys.issuperset(map(_victim_key, current.tasks))), None)
 
 
 def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
@@ -206,9 +191,7 @@ def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | No
     return min(choices, key=_cost, default=None)
 
 
-def list_lacking_resources(
-    request: BlockedLocalRequest, host: QueueInstanceResources
-) -> tuple[str, ...]:
+def list_lacking_resources(request: BlockedLocalRequest, host: QueueInstanceResources) -> tuple[str, ...]:
     """Return the names of the resources that a request lacks at a queue instance."""
     missing = _missing(request, host, _Tasks(request)) or {}
     return tuple(sorted({*missing, *request.asked.alone}))
@@ -239,9 +222,7 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
     return len(tasks), sorted(-task.since.timestamp() for task in tasks), host.name
 
 
-def _missing(
-    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
-) -> ResourceAmounts | None:
+def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> ResourceAmounts | None:
     """Return the amounts that a request lacks at a queue instance after current deletions.
 
     None if the queue instance has too few slots or lacks a resource altogether.
@@ -254,16 +235,10 @@ def _missing(
     for task in tasks.ending:
         for name, amount in _gives(task, host, free).items():
             free[name] += amount
-    return {
-        name: n
-        for name, amount in demanded.items()
-        if (n := amount * AMOUNT_TOLERANCE - free[name]) > 0
-    }
+    return {name: n for name, amount in demanded.items() if (n := amount * AMOUNT_TOLERANCE - free[name]) > 0}
 
 
-def _barring(
-    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
-) -> list[PreemptibleTask] | None:
+def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> list[PreemptibleTask] | None:
     """Return the tasks to end for exclusive use of a host, by the request or by a task.
 
     None if an exclusive request can't be met: other people's jobs run on the host, or the host does
@@ -275,9 +250,7 @@ def _barring(
     return on_host if alone <= host.alone and host.host not in request.others else None
 
 
-def _gives(
-    task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]
-) -> ResourceAmounts:
+def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]) -> ResourceAmounts:
     """Return the amounts that become free at a queue instance when a task ends."""
     is_there = task.host == host.host
     return {
@@ -288,10 +261,7 @@ def _gives(
 
 
 def _enough(
-    missing: Mapping[str, float],
-    barring: list[PreemptibleTask],
-    host: QueueInstanceResources,
-    tasks: _Tasks,
+    missing: Mapping[str, float], barring: list[PreemptibleTask], host: QueueInstanceResources, tasks: _Tasks
 ) -> tuple[PreemptibleTask, ...]:
     """Return just enough tasks for a request to start; empty if all tasks are too few."""
     lacking, needed = dict(missing), list[PreemptibleTask]()
@@ -310,9 +280,7 @@ def _enough(
     return tuple(sorted((*barring, *_needed(needed, host, lacking)), key=_newest_first))
 
 
-def _of_all(
-    tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]
-) -> Iterable[PreemptibleTask]:
+def _of_all(tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]) -> Iterable[PreemptibleTask]:
     """Merge the tasks of this host and of all other hosts, newest first."""
     elsewhere = (task for task in tasks.every if task.host != host.host)
     return merge(on_host, elsewhere, key=_newest_first)

@@ -65,9 +65,7 @@ def choose_clusters_to_avoid(
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
-def list_walltime_overrun_clusters(
-    attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
-) -> tuple[str, ...]:
+def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
     """Return the clusters where a task overran its walltime.
 
     The task would overrun its walltime there again. Empty if the result excluded all clusters.
@@ -76,9 +74,7 @@ def list_walltime_overrun_clusters(
     return () if clusters <= overran else tuple(sorted(overran))
 
 
-def map_tasks_to_failed_clusters(
-    tried: Iterable[AttemptOutcomeAtCluster],
-) -> dict[int, tuple[str, ...]]:
+def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> dict[int, tuple[str, ...]]:
     """Map tasks to the clusters where they failed, which get no copies."""
     by_task: dict[int, set[str]] = {}
     for attempt in tried:
@@ -100,11 +96,7 @@ def plan_task_retries(
     with_others = (
         (
             attempt,
-            [
-                previous
-                for previous in by_task[attempt.campaign, attempt.task]
-                if previous.attempt != attempt.attempt
-            ],
+            [previous for previous in by_task[attempt.campaign, attempt.task] if previous.attempt != attempt.attempt],
         )
         for attempt in ended
     )
@@ -115,9 +107,7 @@ def plan_task_retries(
             attempt=attempt.attempt,
             outcome=attempt.outcome,
             avoid=choose_clusters_to_avoid(attempt, previous_attempts, clusters[attempt.campaign]),
-            never=list_walltime_overrun_clusters(
-                (attempt, *previous_attempts), clusters[attempt.campaign]
-            ),
+            never=list_walltime_overrun_clusters((attempt, *previous_attempts), clusters[attempt.campaign]),
         )
         for attempt, previous_attempts in with_others
         if attempt.campaign in clusters
@@ -125,15 +115,11 @@ def plan_task_retries(
     )
 
 
-def _clusters_with_outcome(
-    tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]
-) -> Set[str]:
+def _clusters_with_outcome(tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]) -> Set[str]:
     return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
 
 
 def _clusters_overrun(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
     return {
-        attempt.cluster
-        for attempt in tried
-        if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
+        attempt.cluster for attempt in tried if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
     }

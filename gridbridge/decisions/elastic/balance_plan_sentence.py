@@ -1,11 +1,6 @@
 """Describe a balance plan in one sentence."""
 
-from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
-    BalancePlan,
-    BalancePlanReason,
-    BalanceRefusal,
-)
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason, BalanceRefusal
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.status_report import printable_text, with_noun
 
@@ -20,63 +15,43 @@ HINDRANCES = {
     BalancePlanReason.OVER_BUDGET: "and another node would be over the budget of an hour",
     BalancePlanReason.OVER_MONTH: "and another node would be over the month's budget",
     BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may be on their way",
-    BalancePlanReason.NO_SUCH_PLACE: (
-        "and nodes of pools would be in no queue or in unknown host groups"
-    ),
-    BalancePlanReason.QUEUE_CLOSED: (
-        "and the queues of pools are closed on all hosts (`qstat -f` shows how)"
-    ),
+    BalancePlanReason.NO_SUCH_PLACE: ("and nodes of pools would be in no queue or in unknown host groups"),
+    BalancePlanReason.QUEUE_CLOSED: ("and the queues of pools are closed on all hosts (`qstat -f` shows how)"),
     BalancePlanReason.NO_NODE: "and no new node could run the others",
 }
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
     BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
     BalancePlanReason.FULL: "{nodes} of at most {most}",
-    BalancePlanReason.NOT_STABLE: (
-        "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"
-    ),
+    BalancePlanReason.NOT_STABLE: ("the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"),
     BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
     BalancePlanReason.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
     BalancePlanReason.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
-    BalancePlanReason.ON_THEIR_WAY: (
-        "{waiting} and {queue} has no slots, but nodes are on their way"
-    ),
-    BalancePlanReason.WAITS_TOO_LONG: (
-        "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"
-    ),
+    BalancePlanReason.ON_THEIR_WAY: ("{waiting} and {queue} has no slots, but nodes are on their way"),
+    BalancePlanReason.WAITS_TOO_LONG: ("{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"),
     BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
     BalancePlanReason.FITS: "{waiting}, {need}",
     BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    BalancePlanReason.SEVERAL_SLOT_COUNTS: (
-        "hosts have several slot counts, with which StarCluster ends"
-    ),
+    BalancePlanReason.SEVERAL_SLOT_COUNTS: ("hosts have several slot counts, with which StarCluster ends"),
     BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
     BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
-    BalancePlanReason.UNREADY: (
-        "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"
-    ),
+    BalancePlanReason.UNREADY: ("{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"),
     BalancePlanReason.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
     BalancePlanReason.ALL_FIT: "{tasks}, {fit}, {of_max}",
     BalancePlanReason.NO_NEED: "no task waits, {of_max}",
     BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    BalancePlanReason.ABOVE_MAXIMUM: (
-        "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be"
-    ),
+    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there} where at most {max_nodes} may be"),
     BalancePlanReason.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
     BalancePlanReason.SOON: (
-        "{tasks}{since}, without a new node all is done in {backlog},"
-        " at most {target} and a boot of {boot}"
+        "{tasks}{since}, without a new node all is done in {backlog}, at most {target} and a boot of {boot}"
     ),
     BalancePlanReason.ELSEWHERE: (
-        "{tasks}{since}, {fit},"
-        " queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
+        "{tasks}{since}, {fit}, queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
     ),
-    BalancePlanReason.MONTH_SPENT: (
-        "{tasks}, and what is left of the month's budget does not pay for {there}"
-    ),
+    BalancePlanReason.MONTH_SPENT: ("{tasks}, and what is left of the month's budget does not pay for {there}"),
     BalancePlanReason.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
 }
 
@@ -128,9 +103,7 @@ def _of_pool(plan: BalancePlan) -> str:
     return f" of pool {plan.pool}{price}"
 
 
-def _words(
-    plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
-) -> dict[str, object]:
+def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
     more = with_noun(figures.leaving, "more goes", "more go")
@@ -154,9 +127,7 @@ def _words(
     }
 
 
-def _limits(
-    figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicySection
-) -> dict[str, object]:
+def _limits(figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     """Return the limits that hold now; policy demand may change the limits at each hour."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
@@ -180,9 +151,7 @@ def _of_demand(figures: BalanceFigures, demand: DemandPolicySection) -> dict[str
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
         "coming": coming,
-        "fit": f"{with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}"
-        if tasks
-        else room + coming,
+        "fit": f"{with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
         "wait_s": demand.wait_s,

@@ -7,24 +7,10 @@ from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.free_capacity import ordinary_queues_by_host
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
-from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
-    BalanceRefusal,
-    BalanceRefusalCause,
-    BalanceSituation,
-)
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalanceRefusal, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNode,
-    ElasticNodeState,
-    is_same_host,
-    short_host_name,
-)
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
-    QueueInstance,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.job_request import QNAME, resource_long_name
 from gridbridge.model.states import QueueInstanceStateFact
 
@@ -42,15 +28,9 @@ def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> Bal
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
     waiting = [
-        row
-        for row in startable_waiting_jobs(situation.cell.waiting)
-        if do_requests_allow_queue(queue, row.shape)
+        row for row in startable_waiting_jobs(situation.cell.waiting) if do_requests_allow_queue(queue, row.shape)
     ]
-    since = [
-        moment
-        for row in waiting
-        if (moment := when_first_job_was_startable(row, situation)) is not None
-    ]
+    since = [moment for row in waiting if (moment := when_first_job_was_startable(row, situation)) is not None]
     nodes = nodes_by_name_without_standby(situation)
     return BalanceFigures(
         nodes=len(nodes),
@@ -64,9 +44,7 @@ def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> Bal
         slots=sum(instance.total for instance in usable),
         slots_per_node=_usual_slots(own, situation.master),
         waited_s=max(0.0, elapsed_s(min(since), situation.now)) if since else 0.0,
-        unchanged_s=None
-        if situation.last_change is None
-        else elapsed_s(situation.last_change, situation.now),
+        unchanged_s=None if situation.last_change is None else elapsed_s(situation.last_change, situation.now),
     )
 
 
@@ -78,9 +56,7 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJo
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
-def when_first_job_was_startable(
-    row: WaitingJobGroup, situation: BalanceSituation
-) -> datetime | None:
+def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
     """Return when the first job of a group could start; by default its submission time."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
@@ -91,10 +67,7 @@ def do_requests_allow_queue(queue: str, shape: TaskResourceRequests) -> bool:
     listed = (name.partition("@")[0] for name in shape.queues)
     if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
         return False
-    return all(
-        request_expression_matches(expression, (queue,))
-        for expression in requested_qname_expressions(shape)
-    )
+    return all(request_expression_matches(expression, (queue,)) for expression in requested_qname_expressions(shape))
 
 
 def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
@@ -131,17 +104,9 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
     Standby hosts are left out. A failed node counts while its machine exists, unless another
     node has its name.
     """
-    nodes = sorted(
-        (node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over
-    )
-    asleep = {
-        short_host_name(node.name)
-        for node in situation.nodes
-        if node.state is ElasticNodeState.STANDBY
-    }
-    listed = (
-        host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep
-    )
+    nodes = sorted((node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over)
+    asleep = {short_host_name(node.name) for node in situation.nodes if node.state is ElasticNodeState.STANDBY}
+    listed = (host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep)
     hosts = [situation.master, *listed]
     by_name, by_short = dict[str, ElasticNode](), dict[str, list[str]]()
     for node in (*nodes, *(ElasticNode(name=host) for host in hosts if host)):
@@ -176,9 +141,7 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
     Of two equally frequent numbers, the larger is returned.
     """
     with_slots = [instance for instance in own if instance.total]
-    counts = Counter(
-        instance.total for instance in with_slots if not is_same_host(instance.host, master)
-    )
+    counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))
     counts = counts or Counter(instance.total for instance in with_slots)
     return max(counts, key=lambda slots: (counts[slots], slots), default=0)
 
@@ -204,11 +167,7 @@ def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -
     """Return the hosts that should be ready: they do not join, leave or stand by."""
     states = {short_host_name(node.name): node.state for node in situation.nodes}
     states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
-    return [
-        name
-        for name, state in states_by_name
-        if state is None or not (state.is_coming or state in NOT_COUNTED)
-    ]
+    return [name for name, state in states_by_name if state is None or not (state.is_coming or state in NOT_COUNTED)]
 
 
 def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
@@ -216,9 +175,7 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
-def reasons_never_to_remove_node(
-    node: ElasticNode, situation: BalanceSituation
-) -> Iterator[BalanceRefusal]:
+def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[BalanceRefusal]:
     """Return the reasons why a node is never removed: master, kept or unreachable."""
     if is_same_host(node.name, situation.master):
         yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)

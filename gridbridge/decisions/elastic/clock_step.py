@@ -9,11 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.owned_nodes import (
-    BalancerHostClocks,
-    BalancerOwnedNode,
-    PoolFailureRecord,
-)
+from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, BalancerOwnedNode, PoolFailureRecord
 
 TimeChange = Callable[[datetime], datetime]
 
@@ -67,9 +63,7 @@ def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwned
 def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
     """Return a pool's failure record with a function applied to all of its times."""
     return replace(
-        record,
-        failed_at=_changed(record.failed_at, change),
-        no_capacity_at=_changed(record.no_capacity_at, change),
+        record, failed_at=_changed(record.failed_at, change), no_capacity_at=_changed(record.no_capacity_at, change)
     )
 
 

@@ -18,9 +18,7 @@ from gridbridge.model.elastic.standby_hosts import (
 from gridbridge.model.status_report import with_noun
 
 
-def standby_steps_of_plan(
-    plan: StandbyPlan, facts: StandbyHostFacts | None = None
-) -> tuple[HostStandbyStep, ...]:
+def standby_steps_of_plan(plan: StandbyPlan, facts: StandbyHostFacts | None = None) -> tuple[HostStandbyStep, ...]:
     """Return the steps of a standby plan, host by host.
 
     A host that goes on standby gets a standby tag unless it has one. A woken host loses only
@@ -62,12 +60,8 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
         StandbyPlanCause.BETWEEN: "no host rests and none is woken",
         StandbyPlanCause.NO_STANDBY: asleep,
         StandbyPlanCause.FULL: "there may be no more nodes",
-        StandbyPlanCause.NO_MAXIMUM: (
-            "max_nodes of [balance] is not set: no host rests and none is woken"
-        ),
-        StandbyPlanCause.UNREADY: (
-            "too many hosts are silent or in error: no host rests and none is woken"
-        ),
+        StandbyPlanCause.NO_MAXIMUM: ("max_nodes of [balance] is not set: no host rests and none is woken"),
+        StandbyPlanCause.UNREADY: ("too many hosts are silent or in error: no host rests and none is woken"),
     }[plan.cause]
     bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
     return f"{room}: {outcome}{bound}"
@@ -76,9 +70,7 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
 STALE_S = 3600.0  # an older request is dropped, because OAR repeats its requests
 
 
-def latest_oar_request_by_node(
-    notes: Iterable[OarPowerRequest], now_s: float
-) -> Mapping[str, OarRequestedPowerState]:
+def latest_oar_request_by_node(notes: Iterable[OarPowerRequest], now_s: float) -> Mapping[str, OarRequestedPowerState]:
     """Return the latest power request for each node that is not older than an hour."""
     desired = dict[str, OarRequestedPowerState]()
     for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
@@ -97,9 +89,7 @@ def unfinished_oar_power_requests(
     return tuple(_unsettled(note, unsettled, now_s) for note in notes)
 
 
-def _unsettled(
-    note: OarPowerRequest, unsettled: Mapping[str, OarRequestedPowerState], now_s: float
-) -> OarPowerRequest:
+def _unsettled(note: OarPowerRequest, unsettled: Mapping[str, OarRequestedPowerState], now_s: float) -> OarPowerRequest:
     if now_s - note.at_s > STALE_S:
         return replace(note, hosts=())
     hosts = tuple(host for host in note.hosts if unsettled.get(host) is note.wish)

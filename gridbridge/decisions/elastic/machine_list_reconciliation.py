@@ -55,9 +55,7 @@ def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[Pro
         and machine.state is not ProviderMachineState.GONE
         and MASTER_TAG not in machine.tags
     )
-    return sorted(
-        own, key=lambda machine: (machine.created is None, machine.created or world.now, machine.id)
-    )
+    return sorted(own, key=lambda machine: (machine.created is None, machine.created or world.now, machine.id))
 
 
 def unique_node_key(node: BalancerOwnedNode) -> str:
@@ -65,9 +63,7 @@ def unique_node_key(node: BalancerOwnedNode) -> str:
     return f"{node.name} {node.machine}"
 
 
-def is_machine_missing_or_stopped(
-    machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot
-) -> bool:
+def is_machine_missing_or_stopped(machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot) -> bool:
     """Say whether a node has no machine, or a provider's machine that is stopped."""
     is_made = pool not in world.switched
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
@@ -92,9 +88,7 @@ def nodes_missing_from_list_since(
     return out_since
 
 
-def hosts_silent_since(
-    world: BalancerNodesSnapshot, before: Mapping[str, datetime]
-) -> Mapping[str, datetime]:
+def hosts_silent_since(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
     """Return since when each node and each other host of the cell has been silent.
 
     After a restart of the qmaster all hosts are silent for a while.
@@ -105,11 +99,7 @@ def hosts_silent_since(
         if node.pool not in world.switched and not is_host_reporting(world.host_of(node.name))
     )
     names = {short_host_name(node.name) for node in world.kept}
-    hosts = (
-        _host_key(name)
-        for name, host in world.hosts.items()
-        if host.is_silent and name not in names
-    )
+    hosts = (_host_key(name) for name, host in world.hosts.items() if host.is_silent and name not in names)
     return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
 
 
@@ -130,9 +120,7 @@ def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> 
 def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the failed or removed nodes whose provider does not delete the machine."""
     ours = MachinesOfOwnedNodes(world)
-    return tuple(
-        node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None
-    )
+    return tuple(node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None)
 
 
 def _is_useless(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
@@ -211,9 +199,7 @@ def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, Balanc
     return {node.name: node for node in without_machine}
 
 
-def replaced_nodes_with_successors(
-    world: BalancerNodesSnapshot,
-) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
+def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
     """Return nodes without a listed machine, with the new node of the same name.
 
     Names are used again, so a restored old state file may know a machine that is long gone.
@@ -222,9 +208,7 @@ def replaced_nodes_with_successors(
     for pool, machine in _unknown_machines(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
-            successor = replace(
-                _node_of_unknown_machine(machine, pool, world), is_kept=node.is_kept
-            )
+            successor = replace(_node_of_unknown_machine(machine, pool, world), is_kept=node.is_kept)
             by_node.setdefault(node, successor)
     return by_node
 
@@ -245,9 +229,7 @@ def _adopt_site_host(
 ) -> Iterator[DueNodeAct]:
     """Adopt a host of the site's own, unless a node already has the host's name."""
     host = world.host_of(machine.name)
-    node = powered_host_lifecycle.node_of_adopted_powered_host(
-        machine, pool, host, world.now, world.tags
-    )
+    node = powered_host_lifecycle.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
         yield DueNodeAct(node=node)
@@ -266,37 +248,25 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
 
 def machines_that_share_a_host_name(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return machines named like a host of the cell that has another address."""
-    return tuple(
-        machine
-        for machine in unknown_machines_named_as_hosts(world)
-        if _is_other_host(machine, world)
-    )
+    return tuple(machine for machine in unknown_machines_named_as_hosts(world) if _is_other_host(machine, world))
 
 
 def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
     """Say whether a machine without a node has the name of another host of the site."""
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
-    return is_host and not (
-        machine.address and world.addresses.get(machine.name) == machine.address
-    )
+    return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
 
 
-def _give_back_duplicate(
-    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
-) -> DueNodeAct:
+def _give_back_duplicate(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> DueNodeAct:
     """Return the act that destroys a duplicate machine, which costs money and is unused."""
     node = replace(
-        _node_of_unknown_machine(machine, pool, world),
-        state=ElasticNodeState.FAILED,
-        cause=NodeStateCause.DOUBLE,
+        _node_of_unknown_machine(machine, pool, world), state=ElasticNodeState.FAILED, cause=NodeStateCause.DOUBLE
     )
     return DueNodeAct(node=node, act=BalancerNodeAct.DESTROY)
 
 
-def _node_of_unknown_machine(
-    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
-) -> BalancerOwnedNode:
+def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
     """Return a new node for a machine that is missing from the state file.
 
     A machine whose daemon reports may have disabled queues, so the new node joins again.
@@ -306,7 +276,5 @@ def _node_of_unknown_machine(
     if machine.state is ProviderMachineState.STOPPED:
         state = ElasticNodeState.STANDBY
     return update_node_from_machine(
-        BalancerOwnedNode(name=machine.name, pool=pool, state=state, since=world.now),
-        machine,
-        world,
+        BalancerOwnedNode(name=machine.name, pool=pool, state=state, since=world.now), machine, world
     )

@@ -8,10 +8,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 
 def master_machine_to_terminate(
-    situation: BalanceSituation,
-    world: BalancerNodesSnapshot,
-    plan: BalancePlan,
-    rules: BalanceSection,
+    situation: BalanceSituation, world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
 ) -> tuple[str, ProviderMachine] | None:
     """Return the master's pool and machine if the machine is to be destroyed; else None.
 
@@ -38,9 +35,7 @@ def master_machine_to_terminate(
     return (pool, machine) if minute >= rules.kill_after_min else None
 
 
-def machines_tagged_as_master(
-    world: BalancerNodesSnapshot,
-) -> dict[str, tuple[str, ProviderMachine]]:
+def machines_tagged_as_master(world: BalancerNodesSnapshot) -> dict[str, tuple[str, ProviderMachine]]:
     """Return the machines tagged as this cluster's master, with their pools, by id."""
     return {
         machine.id: (pool, machine)
@@ -53,9 +48,6 @@ def machines_tagged_as_master(
 def _is_cell_in_use(situation: BalanceSituation) -> bool:
     """Say whether the cell lists a host beside the master, or anything runs."""
     instances = situation.cell.instances
-    hosts = [
-        *(host.name for host in situation.cell.hosts),
-        *(instance.host for instance in instances),
-    ]
+    hosts = [*(host.name for host in situation.cell.hosts), *(instance.host for instance in instances)]
     has_others = not all(is_same_host(host, situation.master) for host in hosts)
     return has_others or any(instance.is_wanted for instance in instances)

@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from gridbridge.decisions.elastic import (
-    machine_list_reconciliation,
-    node_lifecycle,
-    powered_host_lifecycle,
-)
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    has_running_or_reserved_slots,
-    ordinary_queues_by_host,
-)
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_lifecycle, powered_host_lifecycle
+from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
@@ -53,9 +46,7 @@ def busy_and_silent_cell_hosts(situation: BalanceSituation) -> Mapping[str, Busy
     a load.
     """
     by_name = {
-        short_host_name(host.name): BusyOrSilentHostState(
-            is_busy=False, is_silent=host.load is None
-        )
+        short_host_name(host.name): BusyOrSilentHostState(is_busy=False, is_silent=host.load is None)
         for host in situation.cell.hosts
     }
     for name, instances in ordinary_queues_by_host(situation).items():
@@ -100,9 +91,7 @@ def plan_due_node_acts(
             decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    due += [
-        DueNodeAct(node=node, act=BalancerNodeAct.CREATE) for node in _new_nodes(world, plan, rules)
-    ]
+    due += [DueNodeAct(node=node, act=BalancerNodeAct.CREATE) for node in _new_nodes(world, plan, rules)]
     return tuple(due)
 
 
@@ -120,9 +109,7 @@ class _Resting(NamedTuple):
         return cls(*named)
 
 
-def _squeeze_act(
-    node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
-) -> DueNodeAct | None:
+def _squeeze_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None) -> DueNodeAct | None:
     """Return the act of a squeeze for a host of the site's own; None for no act."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
@@ -131,9 +118,7 @@ def _squeeze_act(
         host = world.host_of(node.name)
         is_moved = name in resting.moved
         is_busy = host is not None and host.is_busy
-        due = powered_host_lifecycle.act_to_put_host_on_standby(
-            node, world.now, is_busy=is_busy, is_moved=is_moved
-        )
+        due = powered_host_lifecycle.act_to_put_host_on_standby(node, world.now, is_busy=is_busy, is_moved=is_moved)
         return powered_host_lifecycle.add_standby_tag_to_act(due, world.tags)
     if node.state is ElasticNodeState.STANDBY and name in resting.on:
         return powered_host_lifecycle.act_to_wake_host(node, world.now)
@@ -163,9 +148,7 @@ def apply_administrator_request(
     return node
 
 
-def nodes_as_policies_see(
-    nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
-) -> tuple[ElasticNode, ...]:
+def nodes_as_policies_see(nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot) -> tuple[ElasticNode, ...]:
     """Return the nodes in the form that balancer policies read.
 
     A ready node without a listed machine is marked unreachable, because its provider could not
@@ -177,10 +160,7 @@ def nodes_as_policies_see(
         is_on_its_way = node.state is not ElasticNodeState.READY
         return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
 
-    return tuple(
-        replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node))
-        for node in nodes
-    )
+    return tuple(replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node)) for node in nodes)
 
 
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
@@ -198,9 +178,7 @@ def fulfilled_administrator_requests(
     return replace(requests, drained=requests.drained - not_drained)
 
 
-def reopen_nodes_asked_to_be_kept(
-    dues: Iterable[DueNodeAct], names: Set[str]
-) -> tuple[DueNodeAct, ...]:
+def reopen_nodes_asked_to_be_kept(dues: Iterable[DueNodeAct], names: Set[str]) -> tuple[DueNodeAct, ...]:
     """Return the acts after keep requests: nodes about to leave are reopened instead."""
     return tuple(
         replace(act, node=replace(act.node, is_kept=True))
@@ -218,22 +196,16 @@ def nodes_with_late_keep_request(
     return tuple(sorted(requests.kept - staying))
 
 
-def _drain_act(
-    node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause
-) -> DueNodeAct:
+def _drain_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
     draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)
 
 
-def _new_nodes(
-    world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
-) -> Iterable[BalancerOwnedNode]:
+def _new_nodes(world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection) -> Iterable[BalancerOwnedNode]:
     names = names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add)
     for name in names:
-        yield BalancerOwnedNode(
-            name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now
-        )
+        yield BalancerOwnedNode(name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now)
 
 
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:

@@ -10,12 +10,7 @@ from types import MappingProxyType
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, powered_host_lifecycle
 from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNodeState,
-    HostJoinStep,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
@@ -37,17 +32,12 @@ class NodeLifecycleTimeouts:
     needs_key: bool = False  # machines are prepared by ssh, so a host key is required
 
 
-def due_node_acts(
-    world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts
-) -> tuple[DueNodeAct, ...]:
+def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> tuple[DueNodeAct, ...]:
     """Return the acts that are due, sorted by node name.
 
     Pools without a complete machine list get no acts.
     """
-    acts = [
-        *_of_kept(world, patience),
-        *machine_list_reconciliation.acts_to_adopt_unknown_machines(world),
-    ]
+    acts = [*_of_kept(world, patience), *machine_list_reconciliation.acts_to_adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
@@ -61,16 +51,12 @@ def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> I
         if (node.pool, node.machine) in anothers:
             yield DueNodeAct(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
-            yield replace(
-                powered_host_lifecycle.act_to_release_powered_host(node, world.now), before=node
-            )
+            yield replace(powered_host_lifecycle.act_to_release_powered_host(node, world.now), before=node)
         elif node in successors:
             if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
                 successor = successors[node]
                 yield DueNodeAct(
-                    node=successor,
-                    before=node,
-                    act=machine_list_reconciliation.join_act_of_adopted_node(successor),
+                    node=successor, before=node, act=machine_list_reconciliation.join_act_of_adopted_node(successor)
                 )
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
@@ -121,9 +107,7 @@ class _Case:
     @property
     def is_out(self) -> bool:
         """Whether the node's machine is missing from its provider's list, or stopped."""
-        return machine_list_reconciliation.is_machine_missing_or_stopped(
-            self.machine, self.node.pool, self.world
-        )
+        return machine_list_reconciliation.is_machine_missing_or_stopped(self.machine, self.node.pool, self.world)
 
     @property
     def is_contradicted(self) -> bool:
@@ -142,9 +126,7 @@ class _Case:
         """Whether the machine has been missing for too short a time to be taken for gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
-    def as_(
-        self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
-    ) -> BalancerOwnedNode:
+    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
         return self.node.entering(state, self.world.now, cause)
 
@@ -172,21 +154,12 @@ def _requested(case: _Case) -> DueNodeAct | None:
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
         return _booting(
-            _further(
-                case,
-                machine_list_reconciliation.update_node_from_machine(
-                    booting, case.machine, case.world
-                ),
-            )
+            _further(case, machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world))
         )
     if case.age_s > LISTED_S:
-        return DueNodeAct(
-            node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True
-        )
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
     if case.node.cause is NodeStateCause.LATER:
-        return DueNodeAct(
-            node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE
-        )
+        return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE)
     return None
 
 
@@ -200,15 +173,12 @@ def _booting(case: _Case) -> DueNodeAct | None:
     if case.machine is None:
         if case.is_in_doubt:
             return DueNodeAct(node=case.node)
-        return DueNodeAct(
-            node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True
-        )
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True)
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
         return DueNodeAct(
-            node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now),
-            act=BalancerNodeAct.JOIN,
+            node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now), act=BalancerNodeAct.JOIN
         )
     if case.age_s > case.patience.boot_s:
         failed = _further(case, node).as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED)
@@ -229,13 +199,10 @@ def _joining(case: _Case) -> DueNodeAct | None:
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
         return DueNodeAct(
-            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED),
-            act=BalancerNodeAct.EVICT,
+            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED), act=BalancerNodeAct.EVICT
         )
     return DueNodeAct(
-        node=machine_list_reconciliation.update_node_from_machine(
-            case.node, case.machine, case.world
-        ),
+        node=machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world),
         act=BalancerNodeAct.JOIN,
     )
 
@@ -281,13 +248,9 @@ def _removing(case: _Case) -> DueNodeAct | None:
     seen done. A node whose machine was taken for gone joins again if it runs or reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
-        returning = replace(
-            case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE
-        )
+        returning = replace(case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
         if case.machine is not None:
-            returning = machine_list_reconciliation.update_node_from_machine(
-                returning, case.machine, case.world
-            )
+            returning = machine_list_reconciliation.update_node_from_machine(returning, case.machine, case.world)
         return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
     has_left = case.host is None and case.node.step is HostJoinStep.LEFT
     if case.machine is None and has_left:
@@ -299,9 +262,7 @@ def _lost(case: _Case) -> DueNodeAct:
     """Remove a node whose machine is gone or stopped; a kept, stopped node goes on standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
-    return DueNodeAct(
-        node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT
-    )
+    return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
 
 
 def _failed(case: _Case) -> DueNodeAct | None:
@@ -328,9 +289,7 @@ def _standby(case: _Case) -> DueNodeAct | None:
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
         joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
         return DueNodeAct(
-            node=machine_list_reconciliation.update_node_from_machine(
-                joining, case.machine, case.world
-            ),
+            node=machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world),
             act=BalancerNodeAct.JOIN,
         )
     return None

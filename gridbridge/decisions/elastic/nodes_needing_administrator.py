@@ -22,17 +22,10 @@ from gridbridge.model.elastic.owned_nodes import (
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
 
-HOSTS = (
-    ElasticNodeState.JOINING,
-    ElasticNodeState.READY,
-    ElasticNodeState.DRAINING,
-    ElasticNodeState.STANDBY,
-)
+HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.STANDBY)
 
 
-def silent_nodes_with_tasks(
-    world: BalancerNodesSnapshot, silent_s: float
-) -> tuple[BalancerOwnedNode, ...]:
+def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tuple[BalancerOwnedNode, ...]:
     """Return the nodes with tasks whose daemons are silent although their machines run.
 
     Such a node is not removed, because its tasks may still run. While many hosts are silent,
@@ -41,15 +34,11 @@ def silent_nodes_with_tasks(
     if world.is_unready:
         return ()
     return tuple(
-        node
-        for node in _stuck(world)
-        if machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
+        node for node in _stuck(world) if machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
     )
 
 
-def find_powered_off_hosts_with_tasks(
-    world: BalancerNodesSnapshot,
-) -> tuple[BalancerOwnedNode, ...]:
+def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the site's own powered-off hosts on which the cell still lists tasks.
 
     Only a person powers off such a host. A host that is being woken is left out.
@@ -82,11 +71,7 @@ def find_silent_hosts_without_machine(
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
-    listed_ = {
-        short_host_name(machine.name)
-        for machines in world.machines.values()
-        for machine in machines
-    }
+    listed_ = {short_host_name(machine.name) for machines in world.machines.values() for machine in machines}
     names = listed_ | {short_host_name(node.name) for node in world.kept}
     named = re.compile(f"{re.escape(prefix)}[0-9]+")
     return tuple(
@@ -99,9 +84,7 @@ def find_silent_hosts_without_machine(
     )
 
 
-def find_reporting_nodes_without_listed_machine(
-    world: BalancerNodesSnapshot,
-) -> tuple[BalancerOwnedNode, ...]:
+def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return nodes that report although their provider no longer lists their machine.
 
     The provider's region, account or program may have changed. Such a provider cannot destroy
@@ -120,16 +103,11 @@ def find_reporting_nodes_without_listed_machine(
         and node.pool not in world.switched
         and ours.of(node) is None
         and is_host_reporting(world.host_of(node.name))
-        and not (
-            machine_list_reconciliation.is_machine_missing_briefly(node, world)
-            or node in successors
-        )
+        and not (machine_list_reconciliation.is_machine_missing_briefly(node, world) or node in successors)
     )
 
 
-def find_machines_of_unknown_pools(
-    world: BalancerNodesSnapshot,
-) -> tuple[tuple[str, ProviderMachine], ...]:
+def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[str, ProviderMachine], ...]:
     """Return this cluster's machines without a node and without a configured pool, each once."""
     pools = world.pools | world.switched
     machine_ids = {node.machine for node in world.kept}
@@ -142,13 +120,9 @@ def find_machines_of_unknown_pools(
     unowned = (
         (pool, machine)
         for pool, machine in ours
-        if machine.pool not in pools
-        and machine.id not in machine_ids
-        and MASTER_TAG not in machine.tags
+        if machine.pool not in pools and machine.id not in machine_ids and MASTER_TAG not in machine.tags
     )
-    return tuple(
-        {(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values()
-    )
+    return tuple({(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values())
 
 
 def standby_hosts_without_section(
@@ -163,9 +137,7 @@ def standby_hosts_without_section(
     return tuple(
         node
         for node in nodes
-        if node.state is ElasticNodeState.STANDBY
-        and node.pool in unswitched
-        and node.name not in names
+        if node.state is ElasticNodeState.STANDBY and node.pool in unswitched and node.name not in names
     )
 
 
@@ -179,9 +151,7 @@ def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
             yield node
 
 
-def manual_machine_removal_command(
-    machine: str, provider: str, section: MachineProviderSection | None
-) -> str:
+def manual_machine_removal_command(machine: str, provider: str, section: MachineProviderSection | None) -> str:
     """Return the command by which an administrator destroys a machine.
 
     If the provider has no known command, the text names the machine and its cloud.

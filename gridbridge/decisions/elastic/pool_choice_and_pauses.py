@@ -50,10 +50,7 @@ def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
     return min(nodes, by_limit, by_quota)
 
 
-NO_MACHINE_CAUSES = (
-    NodeStateCause.NO_CAPACITY,
-    NodeStateCause.NOT_GRANTED,
-)  # after such a cause the pool is paused
+NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # after such a cause the pool is paused
 
 
 def paused_pools(
@@ -83,9 +80,7 @@ def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
     return frozenset(stuck | world.pools - world.machines.keys())
 
 
-def is_pool_paused_for_failures(
-    record: PoolFailureRecord, rules: BalanceSection, now: datetime
-) -> bool:
+def is_pool_paused_for_failures(record: PoolFailureRecord, rules: BalanceSection, now: datetime) -> bool:
     """Say whether a pool has failed so often that it is paused."""
     if record.failures < rules.protect_after or record.failed_at is None:
         return False
@@ -106,11 +101,7 @@ def update_pool_failure_records(
             record = replace(record, failures=record.failures + 1, failed_at=now)
         elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
             record = replace(record, no_capacity_at=now)
-        elif (
-            node.state is ElasticNodeState.READY
-            and before
-            and before.state is ElasticNodeState.JOINING
-        ):
+        elif node.state is ElasticNodeState.READY and before and before.state is ElasticNodeState.JOINING:
             record = replace(record, failures=0, failed_at=None)
         updated[node.pool] = record
     return updated
@@ -118,7 +109,5 @@ def update_pool_failure_records(
 
 def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
     """Say whether a node failed to boot, or its machine lost the owner tag before joining."""
-    is_lost = (
-        node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
-    )
+    is_lost = node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
     return node.cause.is_boot_failure or is_lost

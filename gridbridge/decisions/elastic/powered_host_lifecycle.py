@@ -9,12 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNodeState,
-    HostJoinStep,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
@@ -68,9 +63,7 @@ class PoweredHostFacts:
         """Whether the provider reports the host as off, and its daemon does not report."""
         return self.is_told_off and not self.reports
 
-    def as_(
-        self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
-    ) -> BalancerOwnedNode:
+    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
         return self.node.entering(state, self.now, cause)
 
@@ -90,9 +83,7 @@ def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
     """Forget a host that no section powers, and first open a host that is going up or down."""
     if is_host_changing_power_state(case.node) and case.host is not None:
         return act_to_release_powered_host(case.node, case.now)
-    return DueNodeAct(
-        node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True
-    )
+    return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
 
 
 def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
@@ -100,14 +91,10 @@ def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]
     listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
-    return frozenset(
-        node.name for node in own if _is_left_alone(node, states.get(node.machine), world)
-    )
+    return frozenset(node.name for node in own if _is_left_alone(node, states.get(node.machine), world))
 
 
-def _is_left_alone(
-    node: BalancerOwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot
-) -> bool:
+def _is_left_alone(node: BalancerOwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot) -> bool:
     is_unknown = state is ProviderMachineState.UNKNOWN
     if node.state is ElasticNodeState.STANDBY:
         is_on = is_unknown and is_host_reporting(world.host_of(node.name))
@@ -127,9 +114,7 @@ def node_of_adopted_powered_host(
     A host that has power but is silent may be in use by a person. A running host with our
     standby tag was changing its state when the state file was lost, so it is reopened.
     """
-    node = BalancerOwnedNode(
-        name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now
-    )
+    node = BalancerOwnedNode(name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now)
     if machine.state is ProviderMachineState.STOPPED:
         return None if is_host_reporting(host) else replace(node, state=ElasticNodeState.STANDBY)
     if machine.state is ProviderMachineState.RUNNING and is_host_reporting(host):
@@ -143,13 +128,7 @@ def act_to_put_host_on_standby(
     node: BalancerOwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
 ) -> DueNodeAct:
     """Return the act that puts a host on standby once its tasks have ended or moved."""
-    cause = (
-        NodeStateCause.MOVED
-        if is_moved
-        else NodeStateCause.CONDENSED
-        if is_busy
-        else NodeStateCause.RESTS
-    )
+    cause = NodeStateCause.MOVED if is_moved else NodeStateCause.CONDENSED if is_busy else NodeStateCause.RESTS
     draining = node.entering(ElasticNodeState.DRAINING, now, cause)
     return DueNodeAct(node=draining, before=node, act=BalancerNodeAct.REST)
 
@@ -179,11 +158,7 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
     """
     host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
-    if (
-        due_.act is not BalancerNodeAct.REST
-        or is_marked
-        or due_.node.cause is NodeStateCause.DRAINED
-    ):
+    if due_.act is not BalancerNodeAct.REST or is_marked or due_.node.cause is NodeStateCause.DRAINED:
         return due_
     return replace(due_, tag=STANDBY_AUTO)
 
@@ -206,9 +181,7 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
 def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the power-off until the host is off."""
     if case.is_off:
-        return DueNodeAct(
-            node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause)))
-        )
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause))))
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
@@ -221,11 +194,7 @@ def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwne
         return node
     if case.host is not None and case.host.is_busy:
         return replace(node, cause=NodeStateCause.UNDER_TASKS)
-    return (
-        replace(node, cause=NodeStateCause.NONE)
-        if node.cause is NodeStateCause.UNDER_TASKS
-        else node
-    )
+    return replace(node, cause=NodeStateCause.NONE) if node.cause is NodeStateCause.UNDER_TASKS else node
 
 
 def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
@@ -258,10 +227,7 @@ def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
     if case.is_up or (case.is_late and case.reports):
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     if case.is_late:
-        return DueNodeAct(
-            node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED),
-            act=BalancerNodeAct.STOP,
-        )
+        return DueNodeAct(node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=BalancerNodeAct.STOP)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
 
 
@@ -279,15 +245,13 @@ def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 
 
-RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = (
-    MappingProxyType(
-        {
-            ElasticNodeState.READY: _ready,
-            ElasticNodeState.DRAINING: _draining,
-            ElasticNodeState.STANDBY: _standby,
-            ElasticNodeState.BOOTING: _booting,
-            ElasticNodeState.JOINING: _joining,
-            ElasticNodeState.FAILED: _failed,
-        }
-    )
+RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = MappingProxyType(
+    {
+        ElasticNodeState.READY: _ready,
+        ElasticNodeState.DRAINING: _draining,
+        ElasticNodeState.STANDBY: _standby,
+        ElasticNodeState.BOOTING: _booting,
+        ElasticNodeState.JOINING: _joining,
+        ElasticNodeState.FAILED: _failed,
+    }
 )

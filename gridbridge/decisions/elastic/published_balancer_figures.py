@@ -43,8 +43,7 @@ class BalancerRoundOutcome:
 
 
 def count_node_changes_by_pool(
-    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
-    so_far: BalancerRoundOutcome,
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundOutcome
 ) -> BalancerRoundOutcome:
     """Return the round's outcome with the numbers of added, removed and failed nodes by pool.
 
@@ -56,9 +55,7 @@ def count_node_changes_by_pool(
         was = before.state if before else None
         added[node.pool] += node.state is ElasticNodeState.READY and was is ElasticNodeState.JOINING
         is_lost = node.cause is NodeStateCause.VANISHED
-        removed[node.pool] += (
-            node.state is ElasticNodeState.GONE and was in GIVEN_BACK and not is_lost
-        )
+        removed[node.pool] += node.state is ElasticNodeState.GONE and was in GIVEN_BACK and not is_lost
         is_new_cause = before is None or before.cause is not node.cause
         failed[node.pool] += is_new_cause and _is_failure(node.cause)
     return replace(so_far, added=+added, removed=+removed, failed=+failed)
@@ -111,12 +108,7 @@ def figures_after_unobserved_round(
     """
     last = _begun(before, cluster, now)
     return replace(
-        last,
-        at=now,
-        took_s=0.0,
-        trouble=trouble,
-        rounds=last.rounds + 1,
-        blind_rounds=last.blind_rounds + 1,
+        last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1
     )
 
 
@@ -130,19 +122,14 @@ def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> Publ
 def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
     counts = Counter((node.pool, node.state.value) for node in situation.nodes)
     return tuple(
-        PublishedNodeCount(pool=pool, state=state, nodes=counts[pool, state])
-        for pool, state in sorted(counts)
+        PublishedNodeCount(pool=pool, state=state, nodes=counts[pool, state]) for pool, state in sorted(counts)
     )
 
 
-def _pools(
-    last: PublishedBalance, outcome: BalancerRoundOutcome
-) -> tuple[PublishedPoolCounters, ...]:
+def _pools(last: PublishedBalance, outcome: BalancerRoundOutcome) -> tuple[PublishedPoolCounters, ...]:
     pools = {pool.pool: pool for pool in last.pools}
     names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
-    return tuple(
-        _grown(pools.get(name, PublishedPoolCounters(pool=name)), outcome) for name in names
-    )
+    return tuple(_grown(pools.get(name, PublishedPoolCounters(pool=name)), outcome) for name in names)
 
 
 def _grown(pool: PublishedPoolCounters, outcome: BalancerRoundOutcome) -> PublishedPoolCounters:
@@ -163,10 +150,7 @@ LOOKBACK = timedelta(minutes=180)
 
 
 def count_balancer_round_figures(
-    situation: BalanceSituation,
-    ends: RecentlyEndedTasks,
-    queue: str,
-    lookback: timedelta = LOOKBACK,
+    situation: BalanceSituation, ends: RecentlyEndedTasks, queue: str, lookback: timedelta = LOOKBACK
 ) -> BalanceRoundStatistics:
     """Count the figures of a round; means cover the tasks that ended in the lookback.
 
@@ -197,9 +181,7 @@ def tasks_ended_in_lookback(
 ) -> tuple[TasksEndedInMinute, ...]:
     """Return the tasks that ended within the lookback, minute by minute."""
     since = minute_since_epoch(situation.now - lookback)
-    return tuple(
-        ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now)
-    )
+    return tuple(ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now))
 
 
 def _mean_s(total_s: float, tasks: int) -> int:

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import startable_waiting_jobs
-from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
-    BalancePlan,
-    BalancePlanReason,
-    BalanceSituation,
-)
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason, BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayPolicy
 from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
@@ -23,9 +18,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
 IDLE_TIMEOUT_S = 300.0
 
 
-def plan_balance_like_cyclecloud(
-    situation: BalanceSituation, way: ReplayPolicy, slots: int
-) -> BalancePlan:
+def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
     """Return the plan of a round by the rules of CycleCloud's autoscaler.
 
     The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
@@ -43,18 +36,9 @@ def plan_balance_like_cyclecloud(
         and (situation.now - idle).total_seconds() >= IDLE_TIMEOUT_S
     ]
     remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
-    verdict = (
-        BalancePlanReason.MORE_WANTED
-        if add
-        else BalancePlanReason.IDLE
-        if remove
-        else BalancePlanReason.NO_NEED
-    )
+    verdict = BalancePlanReason.MORE_WANTED if add else BalancePlanReason.IDLE if remove else BalancePlanReason.NO_NEED
     return BalancePlan(
-        verdict=verdict,
-        figures=count_simulated_nodes_and_jobs(situation),
-        add=add,
-        remove=remove if not add else (),
+        verdict=verdict, figures=count_simulated_nodes_and_jobs(situation), add=add, remove=remove if not add else ()
     )
 
 
@@ -105,9 +89,7 @@ class SimulatedFreeSlots:
             self.free.append(free)
 
 
-def pack_waiting_tasks_into_nodes(
-    situation: BalanceSituation, new_slots: int
-) -> SimulatedFreeSlots:
+def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
     """Place all waiting tasks on free, arriving or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
@@ -150,9 +132,7 @@ def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy)
 
     Earlier rounds decide the same as the last round unless nodes or tasks change.
     """
-    return min(
-        (seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf
-    )
+    return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
 
 
 def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
@@ -175,9 +155,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
         yield HOUR_S - situation.now.timestamp() % HOUR_S
 
 
-def _wait_timeouts(
-    situation: BalanceSituation, way: ReplayPolicy, since: datetime | None
-) -> Iterator[float]:
+def _wait_timeouts(situation: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
     """Yield the seconds until a wait is long enough; StarCluster's limit must be exceeded."""
     if since is None:
         return

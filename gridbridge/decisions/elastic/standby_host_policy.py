@@ -16,37 +16,17 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     ordinary_queues_by_host,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import (
-    TaskRequirement,
-    requirement_of_task_shape,
-)
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement, requirement_of_task_shape
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     count_task_pieces_for_host,
     host_capacity_after_placement,
     parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.working_host_reserve import (
-    StartableStandardRequests,
-    WorkingHostFreeSlots,
-)
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalancePlanReason,
-    BalanceRefusalCause,
-    BalanceSituation,
-)
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    SqueezeSection,
-    StandbyNodeSelection,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNode,
-    ElasticNodeState,
-    NodesByHostName,
-    is_same_host,
-)
+from gridbridge.decisions.elastic.working_host_reserve import StartableStandardRequests, WorkingHostFreeSlots
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, NodesByHostName, is_same_host
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
@@ -87,9 +67,7 @@ def plan_hosts_to_sleep_or_wake(
     hosts = find_hosts_accepting_tasks(situation, rules, facts or StandbyHostFacts())
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
-    standby_plan = _plan_standby(
-        situation, plan, rules, squeeze, facts or StandbyHostFacts(), hosts, stay
-    )
+    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts or StandbyHostFacts(), hosts, stay)
     is_last = bool(given_back) and len(stay) == len(standby_plan.off)
     return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
@@ -133,9 +111,7 @@ def _plan_standby(
     return _plan_resting(unchanged, situation, plan, rules, squeeze, stay)
 
 
-def _with_cause(
-    unchanged: StandbyPlan, cause: StandbyPlanCause, **more: tuple[str, ...]
-) -> StandbyPlan:
+def _with_cause(unchanged: StandbyPlan, cause: StandbyPlanCause, **more: tuple[str, ...]) -> StandbyPlan:
     return StandbyPlan(
         cause=cause,
         working=unchanged.working,
@@ -155,20 +131,12 @@ def find_hosts_accepting_tasks(
     amounts = {host.name: host.left for host in situation.cell.hosts}
     shapes = [shape for movable in facts.movable.values() for shape in movable]
     rooms = free_capacity_by_host(
-        situation,
-        collect_cell_placement_facts(situation, rules.queue),
-        requested_host_patterns(shapes),
+        situation, collect_cell_placement_facts(situation, rules.queue), requested_host_patterns(shapes)
     )
-    leaving = NodesByHostName(
-        node for node in situation.nodes if node.state is not ElasticNodeState.READY
-    )
+    leaving = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     hosts = []
     for name, instances in ordinary_queues_by_host(situation).items():
-        own = [
-            instance
-            for instance in instances
-            if instance.queue == rules.queue and instance.is_usable
-        ]
+        own = [instance for instance in instances if instance.queue == rules.queue and instance.is_usable]
         if not any(instance.total for instance in own) or leaving.of_host(name):
             continue
         tasks = tuple(slots for instance in instances for slots in instance.running)
@@ -201,24 +169,14 @@ def _plan_waking(
     count = plan.add if plan.wake is None else len(names)
     asleep = tuple(sorted(asleep, key=lambda node: node.name not in names))
     if not asleep:
-        off = (
-            node
-            for node in situation.nodes
-            if node.state is ElasticNodeState.STANDBY and not node.is_drained
-        )
-        return _with_cause(
-            unchanged, StandbyPlanCause.NO_STANDBY, untagged=tuple(node.name for node in off)
-        )
+        off = (node for node in situation.nodes if node.state is ElasticNodeState.STANDBY and not node.is_drained)
+        return _with_cause(unchanged, StandbyPlanCause.NO_STANDBY, untagged=tuple(node.name for node in off))
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
     room = most - len(nodes_by_name_without_standby(situation))
     if room <= 0:
         return _with_cause(unchanged, StandbyPlanCause.FULL)
     usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
-    reserve, on, fresh = (
-        StartableStandardRequests(squeeze, hosts),
-        list[str](),
-        _new_working_host(usual),
-    )
+    reserve, on, fresh = (StartableStandardRequests(squeeze, hosts), list[str](), _new_working_host(usual))
     for _ in (node for node in situation.nodes if node.state.is_coming):
         reserve.add(fresh)
     for node in asleep[:room]:
@@ -228,18 +186,14 @@ def _plan_waking(
         reserve.add(fresh)
     if not on:
         return unchanged
-    return _with_cause(
-        unchanged, StandbyPlanCause.ASKED if count else StandbyPlanCause.LACKING, on=tuple(on)
-    )
+    return _with_cause(unchanged, StandbyPlanCause.ASKED if count else StandbyPlanCause.LACKING, on=tuple(on))
 
 
 def _new_working_host(slots: int) -> WorkingHostFreeSlots:
     return WorkingHostFreeSlots(name="", free=slots, amounts=(), tasks=())
 
 
-def wakeable_standby_nodes(
-    nodes: Iterable[ElasticNode], facts: StandbyHostFacts
-) -> tuple[ElasticNode, ...]:
+def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: StandbyHostFacts) -> tuple[ElasticNode, ...]:
     """Return the standby nodes that have a tag, in the order of waking.
 
     The suffix after the tag's prefix gives the order: numbers first, then texts, `auto` last.
@@ -257,11 +211,7 @@ def wakeable_standby_nodes(
 def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
     """Return a host's place in the order of waking; None without a standby tag."""
     suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
-    ranks = [
-        (False, float(suffix) if suffix.isdecimal() else inf, suffix)
-        for suffix in suffixes
-        if suffix != LAST
-    ]
+    ranks = [(False, float(suffix) if suffix.isdecimal() else inf, suffix) for suffix in suffixes if suffix != LAST]
     return min(ranks) if ranks else (True, inf, "") if suffixes else None
 
 
@@ -276,16 +226,10 @@ def _plan_resting(
     """Put hosts on standby while the target reserve remains, least loaded first."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = (
-        sum(
-            not (node.is_left_over or node.state.is_leaving)
-            for node in nodes_by_name_without_standby(situation)
-        )
+        sum(not (node.is_left_over or node.state.is_leaving) for node in nodes_by_name_without_standby(situation))
         - least
     )
-    placement, wide = (
-        collect_cell_placement_facts(situation, rules.queue),
-        most_slots_on_one_host(situation.cell, ()),
-    )
+    placement, wide = (collect_cell_placement_facts(situation, rules.queue), most_slots_on_one_host(situation.cell, ()))
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequests(squeeze, hosts)
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
@@ -314,10 +258,7 @@ def _plan_resting(
 
 
 def _hosts_that_may_rest(
-    situation: BalanceSituation,
-    plan: BalancePlan,
-    squeeze: SqueezeSection,
-    hosts: tuple[WorkingHostFreeSlots, ...],
+    situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[WorkingHostFreeSlots, ...]
 ) -> list[WorkingHostFreeSlots]:
     """Return the hosts that may go on standby, those with the most tasks first.
 
@@ -363,11 +304,7 @@ def _move_tasks_away(
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
             need = requirement_of_task_shape(shape, placement.layout, wide)
-            fit = (
-                candidate
-                for candidate in staying.values()
-                if _has_room_for_task(candidate, shape, need, placement)
-            )
+            fit = (candidate for candidate in staying.values() if _has_room_for_task(candidate, shape, need, placement))
             target = next(fit, None)
             if target is None:
                 return None
@@ -377,10 +314,7 @@ def _move_tasks_away(
 
 
 def _has_room_for_task(
-    host: WorkingHostFreeSlots,
-    shape: TaskResourceRequests,
-    need: TaskRequirement,
-    placement: CellPlacementRules,
+    host: WorkingHostFreeSlots, shape: TaskResourceRequests, need: TaskRequirement, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host certainly has room for a task."""
     is_known = all(name in placement.layout.resources for name, _ in shape.requests)

@@ -21,10 +21,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     reasons_never_to_remove_node,
     why_waiting_jobs_are_no_demand,
 )
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    has_running_or_reserved_slots,
-    queues_closed_everywhere,
-)
+from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, queues_closed_everywhere
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
@@ -34,12 +31,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNode,
-    ElasticNodeState,
-    is_same_host,
-    short_host_name,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import DAY_S
 
@@ -59,29 +51,17 @@ def plan_balance_by_starcluster(
         hosts, unready = count_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
         return BalancePlan(
-            verdict=BalancePlanReason.UNREADY,
-            figures=counts,
-            refused=_refused_jobs(situation, rules.queue),
+            verdict=BalancePlanReason.UNREADY, figures=counts, refused=_refused_jobs(situation, rules.queue)
         )
     verdict, nodes = _nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
-    plan = BalancePlan(
-        verdict=verdict, figures=figures, add=nodes, refused=_refused_jobs(situation, rules.queue)
-    )
-    if (
-        nodes
-        or figures.jobs
-        or verdict in (BalancePlanReason.NO_MAXIMUM, BalancePlanReason.BELOW_MINIMUM)
-    ):
+    plan = BalancePlan(verdict=verdict, figures=figures, add=nodes, refused=_refused_jobs(situation, rules.queue))
+    if nodes or figures.jobs or verdict in (BalancePlanReason.NO_MAXIMUM, BalancePlanReason.BELOW_MINIMUM):
         return plan
     return plan_starcluster_idle_removal(situation, rules, plan, is_faithful=is_faithful)
 
 
 def _nodes_to_add(
-    figures: BalanceFigures,
-    rules: BalanceSection,
-    situation: BalanceSituation,
-    *,
-    is_faithful: bool,
+    figures: BalanceFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return how many nodes to add, and the reason."""
     if not rules.max_nodes:
@@ -102,22 +82,14 @@ def _nodes_to_add(
 
 
 def _nodes_wanted(
-    figures: BalanceFigures,
-    rules: BalanceSection,
-    situation: BalanceSituation,
-    *,
-    is_faithful: bool,
+    figures: BalanceFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return the number of wanted new nodes before limits apply, and the reason."""
     if figures.useful < rules.min_nodes:
         return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
         is_coming = any(node.state.is_coming for node in situation.nodes)
-        return (
-            (BalancePlanReason.ON_THEIR_WAY, 0)
-            if is_coming and not is_faithful
-            else (BalancePlanReason.NO_SLOTS, 1)
-        )
+        return (BalancePlanReason.ON_THEIR_WAY, 0) if is_coming and not is_faithful else (BalancePlanReason.NO_SLOTS, 1)
     if figures.wanted <= figures.free:
         return BalancePlanReason.FITS, 0
     if figures.waited_s <= rules.job_wait_time_s:
@@ -125,9 +97,7 @@ def _nodes_wanted(
     node_slots = figures.slots_per_node or 0
     if not is_faithful and figures.wanted <= figures.free + figures.coming * node_slots:
         return BalancePlanReason.FITS_SOON, 0
-    return BalancePlanReason.WAITS_TOO_LONG, _nodes_for_slots(
-        figures, node_slots, is_faithful=is_faithful
-    )
+    return BalancePlanReason.WAITS_TOO_LONG, _nodes_for_slots(figures, node_slots, is_faithful=is_faithful)
 
 
 def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: bool) -> int:
@@ -145,9 +115,7 @@ def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: b
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[BalanceRefusal, ...]:
     """Return a refusal for each waiting job that does not make the cluster grow."""
     rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
-    return tuple(
-        BalanceRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs
-    )
+    return tuple(BalanceRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
 
 
 def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> BalanceRefusalCause | None:
@@ -221,8 +189,7 @@ def plan_starcluster_idle_removal(
     refused, idle = list[BalanceRefusal](), list[str]()
     for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
         if hindrance := next(
-            _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful),
-            None,
+            _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
         ):
             refused.append(hindrance)
         elif len(idle) == spare:
@@ -238,19 +205,12 @@ def plan_starcluster_idle_removal(
 
 
 def _starcluster_removal_hindrances(
-    node: ElasticNode,
-    situation: BalanceSituation,
-    rules: BalanceSection,
-    hosts: "_Hosts",
-    *,
-    is_faithful: bool,
+    node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, hosts: "_Hosts", *, is_faithful: bool
 ) -> Iterator[BalanceRefusal]:
     """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield BalanceRefusal(
-            host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value
-        )
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value)
     if not (is_faithful or hosts.tells_of(node.name)):
         yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
     if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
@@ -273,9 +233,7 @@ class _Hosts:
         for instance in situation.cell.instances:
             self._instances.setdefault(short_host_name(instance.host), []).append(instance)
         self._in_use = [
-            f"{instance.queue}@{instance.host}"
-            for instance in situation.cell.instances
-            if instance.running
+            f"{instance.queue}@{instance.host}" for instance in situation.cell.instances if instance.running
         ]
 
     def tells_of(self, name: str) -> bool:
@@ -285,9 +243,7 @@ class _Hosts:
     def is_busy(self, name: str) -> bool:
         """Say whether a job runs or starts on a host, or has slots reserved there."""
         instances = self._instances.get(short_host_name(name), ())
-        return has_running_or_reserved_slots(
-            instance for instance in instances if is_same_host(name, instance.host)
-        )
+        return has_running_or_reserved_slots(instance for instance in instances if is_same_host(name, instance.host))
 
     def seems_busy(self, name: str) -> bool:
         """Say whether StarCluster finds a host busy: a busy queue instance contains its name."""

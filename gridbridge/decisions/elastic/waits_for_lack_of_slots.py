@@ -12,11 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from gridbridge.model.elastic.replay_outcome import (
-    RecordedReplayTask,
-    ReplayExclusion,
-    ReplayWorkload,
-)
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, ReplayWorkload
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 
@@ -61,10 +57,7 @@ def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[Constan
     for moment, following in itertools.zip_longest(moments, moments[1:]):
         level += changes[moment]
         most = max(most, level)
-        minute, last = (
-            int(second // MINUTE_S)
-            for second in (moment, moment if following is None else following)
-        )
+        minute, last = (int(second // MINUTE_S) for second in (moment, moment if following is None else following))
         if following is None or last > minute:
             yield ConstantSlotUsePeriod(minute, minute, most)
             most = level

@@ -59,9 +59,7 @@ class StartableStandardRequests:
         The reserve is counted on all hosts together, unless each host must have it.
         """
         if self._squeeze.on_each:
-            return not any(
-                count for requests, count in self._each.items() if requests < floor(factor)
-            )
+            return not any(count for requests, count in self._each.items() if requests < floor(factor))
         return self.requests >= floor(factor * self.hosts)
 
 

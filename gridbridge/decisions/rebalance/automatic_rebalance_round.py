@@ -6,10 +6,7 @@ from datetime import timedelta
 
 from gridbridge.decisions.rebalance.host_evacuation import advise_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance_on_board
-from gridbridge.decisions.rebalance.job_rebalancing import (
-    is_job_unevenly_spread,
-    repair_or_balance_job,
-)
+from gridbridge.decisions.rebalance.job_rebalancing import is_job_unevenly_spread, repair_or_balance_job
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
@@ -72,10 +69,7 @@ def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMoveP
 
 def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan the repair or even spread of the first job with a possible move."""
-    draft, words = (
-        MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round),
-        "",
-    )
+    draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
     for job in _jobs(board, board.rules):
         words = repair_or_balance_job(draft, job, is_asked=False)
         if draft.moves:
@@ -101,14 +95,10 @@ def merge_tried_move_plans(tried: Iterable[RebalanceMovePlan]) -> RebalanceMoveP
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
     for rejected_move in (rejected_move for advice in plans for rejected_move in advice.rejected):
-        rejected.setdefault(
-            (rejected_move.job, rejected_move.number, rejected_move.target), rejected_move
-        )
+        rejected.setdefault((rejected_move.job, rejected_move.number, rejected_move.target), rejected_move)
     remaining = tuple(rejected_move for key, rejected_move in rejected.items() if key not in moved)
     return RebalanceMovePlan(
-        moves=plans[-1].moves if plans else (),
-        rejected=remaining,
-        sentence=plans[-1].sentence if plans else "",
+        moves=plans[-1].moves if plans else (), rejected=remaining, sentence=plans[-1].sentence if plans else ""
     )
 
 
@@ -131,11 +121,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return dead or drained hosts with waiting tasks that can leave."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
-    lost = {
-        host.name
-        for host in hosts.values()
-        if host.state is PlacementHostState.DEAD or not host.is_up
-    }
+    lost = {host.name for host in hosts.values() if host.state is PlacementHostState.DEAD or not host.is_up}
     if not hosts:
         return set()
     waits = PlacementTaskState.WAITING

@@ -34,9 +34,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
 
 
-def plan_host_evacuation(
-    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
-) -> RebalanceMovePlan:
+def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the evacuation of a host that is in the snapshot.
 
     A host that is dead or down is lost. The copies on any other host are read from this host.
@@ -68,11 +66,7 @@ def advise_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
-    words += (
-        [f"{with_noun(under_way, 'is on its way', 'are on their way')} already"]
-        if under_way
-        else []
-    )
+    words += [f"{with_noun(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
     words += [f"{lost} can't be saved"] if lost else []
     words += filter(None, [describe_lost_datasets(board, host)])
     words += [f"{with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
@@ -98,9 +92,7 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     return "is drained" if host.state == PlacementHostState.DRAIN else "is given up"
 
 
-def _why_not(
-    board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool
-) -> str:
+def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Say why a host is not evacuated; empty if the host is evacuated.
 
     A disk shared with other files is not compared as a whole: each copy is checked alone.
@@ -111,9 +103,7 @@ def _why_not(
         size = format_gigabytes(host.used_bytes)
         return f"the other hosts have no room for its {size}: nothing is moved"
     if is_lost and (other_host := _down_with_copies(board, host)):
-        return (
-            f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
-        )
+        return f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
     return ""
 
 
@@ -127,9 +117,7 @@ def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
     """Return a host's live peers, the used bytes including `host`, and the capacity."""
-    other_hosts = [
-        other_host for other_host in board.live(host.kind) if other_host.name != host.name
-    ]
+    other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
@@ -165,9 +153,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
         other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
-        is_silent = (
-            task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
-        )
+        is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
             draft.refuse(task, "", why_task_state_forbids_move(task))
         elif other_copies:
@@ -190,11 +176,7 @@ def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
 
 
 def _anew(
-    draft: MovePlanDraft,
-    job: PlacementJobOrDataset,
-    task: PlacementTask,
-    host: PlacementHost,
-    source: str,
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
     """Plan a replica that replaces a lost replica, copied from the host `source`."""
     if host.name in draft.board.task(task).replicas:
@@ -203,9 +185,7 @@ def _anew(
         advise_new_copy(draft, job, task, source)
 
 
-def _move_off(
-    draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
-) -> None:
+def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool) -> None:
     def advise(task: PlacementTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
@@ -221,9 +201,7 @@ def _move_off(
     advise_moves_in_owner_turns(draft, tasks, advise)
 
 
-def _off(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost
-) -> None:
+def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
     """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return
@@ -232,11 +210,6 @@ def _off(
             continue
         reason = why_copy_is_forbidden(draft.board, task, host.name, target)
         if not reason:
-            draft.add(
-                live_or_replica_kind(draft.board.task(task), host.name),
-                task,
-                host.name,
-                target.name,
-            )
+            draft.add(live_or_replica_kind(draft.board.task(task), host.name), task, host.name, target.name)
             return
         draft.refuse(task, target.name, reason)

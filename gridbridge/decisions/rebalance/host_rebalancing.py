@@ -9,11 +9,7 @@ from datetime import timedelta
 from math import ceil
 
 from gridbridge.decisions.rebalance.job_copy_redistribution import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    MovePlanDraft,
-    describe_moves,
-    live_or_replica_kind,
-)
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, live_or_replica_kind
 from gridbridge.decisions.rebalance.placement_constraints import (
     format_gigabytes,
     why_copy_is_forbidden,
@@ -34,9 +30,7 @@ from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter, Rebala
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
-def plan_host_balance(
-    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
-) -> RebalanceMovePlan:
+def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves that even out a host in the snapshot."""
     return plan_host_balance_on_board(ProjectedPlacement(snapshot, rules), name)
 
@@ -69,9 +63,7 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def give_host_fair_job_share(
-    draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset
-) -> None:
+def give_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
     """Plan moves that give a host its share of a job's copies, or one copy less.
 
     A busy host gets one copy less than its share, a quiet host its full share.
@@ -93,9 +85,7 @@ def give_host_fair_job_share(
         _spread(draft, job, host).pull(host, is_extra=True)
 
 
-def _spread(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, host: PlacementHost
-) -> JobCopyRedistribution:
+def _spread(draft: MovePlanDraft, job: PlacementJobOrDataset, host: PlacementHost) -> JobCopyRedistribution:
     return JobCopyRedistribution(draft, job, host.kind, is_asked=False)
 
 
@@ -125,9 +115,7 @@ def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
 
 def _other_hosts(board: ProjectedPlacement, host: PlacementHost) -> list[PlacementHost]:
     """Return the other live hosts of a kind, the most offered bytes first."""
-    other_hosts = (
-        other_host for other_host in board.live(host.kind) if other_host.name != host.name
-    )
+    other_hosts = (other_host for other_host in board.live(host.kind) if other_host.name != host.name)
     return _emptiest(board, other_hosts)
 
 
@@ -157,9 +145,7 @@ def _has_to_give(board: ProjectedPlacement, host: PlacementHost) -> bool:
     return host.state == PlacementHostState.DRAIN or is_short or is_above
 
 
-def _usable(
-    draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]
-) -> list[PlacementHost]:
+def _usable(draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]) -> list[PlacementHost]:
     """Return target hosts that take copies; record all other targets as rejected."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
@@ -187,31 +173,22 @@ def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
 
 
 def _to_first(
-    draft: MovePlanDraft,
-    task: PlacementTask,
-    source: PlacementHost,
-    targets: Iterable[PlacementHost],
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targets: Iterable[PlacementHost]
 ) -> None:
     any(_goes(draft, task, source, target) for target in targets)
 
 
-def _goes(
-    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
-) -> bool:
+def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
     """Plan a move between two hosts' disks, or record why the move is rejected."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(
-        live_or_replica_kind(draft.board.task(task), source.name), task, source.name, target.name
-    )
+    draft.add(live_or_replica_kind(draft.board.task(task), source.name), task, source.name, target.name)
     return True
 
 
-def _disk_reason(
-    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
-) -> str:
+def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> str:
     """Say why a copy does not move from one host's disk to another host's disk.
 
     A target never gets as full as the source, so that the fullest host never gets fuller.
@@ -248,8 +225,7 @@ def _active(board: ProjectedPlacement) -> list[PlacementJobOrDataset]:
     """Return the jobs that ran within active_s, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
-        (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately),
-        key=lambda job: job.name,
+        (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately), key=lambda job: job.name
     )
 
 
@@ -275,11 +251,7 @@ def host_loads_before_after(
         board.take(move, tasks[move.job, move.number])
     return tuple(
         HostLoadBeforeAfter(
-            host=host.name,
-            disk=disk,
-            score=score,
-            disk_after=board.disk(host),
-            score_after=board.score(host),
+            host=host.name, disk=disk, score=score, disk_after=board.disk(host), score_after=board.score(host)
         )
         for host, (disk, score) in zip(hosts, before, strict=True)
     )

@@ -3,24 +3,15 @@
 from collections.abc import Iterator
 
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_kind
-from gridbridge.decisions.rebalance.placement_constraints import (
-    why_copy_is_forbidden,
-    why_host_has_job_share,
-)
+from gridbridge.decisions.rebalance.placement_constraints import why_copy_is_forbidden, why_host_has_job_share
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import (
-    PlacementHost,
-    PlacementJobOrDataset,
-    PlacementTask,
-)
+from gridbridge.model.rebalance.placement_snapshot import PlacementHost, PlacementJobOrDataset, PlacementTask
 
 
 class JobCopyRedistribution:
     """The hosts of a kind by their number of a job's copies, until a copy moves."""
 
-    def __init__(
-        self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool
-    ) -> None:
+    def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
         # hosts that lack most copies of the job first, then the lowest load
@@ -105,9 +96,7 @@ class JobCopyRedistribution:
         self._is_told = True
 
 
-def _goes(
-    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
-) -> bool:
+def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
     board = draft.board
     copy = why_copy_is_forbidden(board, task, source.name, target)
     if reason := copy or _extreme_reason(board, task, source, target):

@@ -36,20 +36,13 @@ def plan_job_balance(
     return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
 
 
-def repair_or_balance_job(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool
-) -> str:
+def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
     """Plan the repair of a job, or an even spread of its copies; describe the plan."""
     wrong = advise_job_repair(draft, job)
-    lack = with_noun(
-        wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have"
-    )
+    lack = with_noun(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
     still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
-        words = (
-            f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}",
-            still_wrong,
-        )
+        words = (f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}", still_wrong)
         return "; ".join(filter(None, words))
     if wrong:
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
@@ -103,16 +96,12 @@ def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[Plac
     return [task for task in tasks if not _needs_nothing(board, job, task)]
 
 
-def _needs_nothing(
-    board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask
-) -> bool:
+def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     """Say whether a task needed no repair before the planned moves, as most tasks."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
         return False
-    return not replicas or (
-        readable.issuperset(replicas) and len({task.live, *replicas}) == 1 + len(replicas)
-    )
+    return not replicas or (readable.issuperset(replicas) and len({task.live, *replicas}) == 1 + len(replicas))
 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
@@ -121,25 +110,17 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
     is_clean = not set(now.spoilt) - known_hosts
-    return (
-        is_right and is_clean and all(is_host_readable(board.hosts[name]) for name in known_hosts)
-    )
+    return is_right and is_clean and all(is_host_readable(board.hosts[name]) for name in known_hosts)
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
     """Say whether a host has more copies than its share, or at least two less."""
-    for kind in board.kinds:
-        if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
-            return True
-    return False
+    surpluses = (above for kind in board.kinds for _, above in board.above(job, kind))
+    return any(above > 0 or above < -1 for above in surpluses)
 
 
 def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
-    return (
-        "nothing can be moved"
-        if is_job_unevenly_spread(board, job)
-        else "its copies are spread evenly"
-    )
+    return "nothing can be moved" if is_job_unevenly_spread(board, job) else "its copies are spread evenly"
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
@@ -203,9 +184,7 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
             _delete(draft, task, host)
 
 
-def _spread_one(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool
-) -> bool:
+def _spread_one(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
     """Plan one move that evens out a job's copies; say whether a move was found."""
     spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above = spread.above

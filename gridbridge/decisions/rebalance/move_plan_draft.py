@@ -16,12 +16,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     PlacementTaskState,
 )
-from gridbridge.model.rebalance.planned_moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    RebalanceMovePlan,
-    RejectedMove,
-)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan, RejectedMove
 from gridbridge.model.status_report import with_noun
 
 MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
@@ -121,9 +116,7 @@ class MovePlanDraft:
                     self.refuse(task, host.name, reason)
         return self._takers[kind]
 
-    def movable(
-        self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
-    ) -> Iterator[PlacementTask]:
+    def movable(self, job: PlacementJobOrDataset, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
         """Give a job's movable tasks at a host by number; record why other tasks stay.
 
         The complete list of a host is cached until the next move.
@@ -137,9 +130,7 @@ class MovePlanDraft:
         for task in self.board.of_job_at(job.name, host):
             if not self.is_listing and task.state is not PlacementTaskState.WAITING:
                 continue
-            reason = why_task_is_not_moved(
-                self.board, task, is_asked=is_asked
-            ) or self.limit_reason(task)
+            reason = why_task_is_not_moved(self.board, task, is_asked=is_asked) or self.limit_reason(task)
             if reason:
                 self.refuse(task, "", reason)
             else:
@@ -147,13 +138,9 @@ class MovePlanDraft:
                 yield task
         self._fixed[job.name, host] = movable
 
-    def add(
-        self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = ""
-    ) -> None:
+    def add(self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = "") -> None:
         """Add a move to the plan, and project the hosts' loads after the move."""
-        move = PlacementMove(
-            kind=kind, job=task.job, number=task.number, source=source, target=target
-        )
+        move = PlacementMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
         self.board.take(move, task)
         self._host_reasons.clear()
         self._takers.clear()
@@ -170,9 +157,7 @@ class MovePlanDraft:
     def advice(self, sentence: str) -> RebalanceMovePlan:
         """Return the finished plan; planned moves are not listed as rejected moves."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
-        rejected = (
-            rejected_move for key, rejected_move in self._rejected.items() if key not in moved
-        )
+        rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
         full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
         return RebalanceMovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
 

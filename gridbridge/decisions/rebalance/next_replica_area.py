@@ -12,10 +12,7 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 
 
 def choose_next_replica_area(
-    dataset: Dataset,
-    areas: Sequence[MeasuredStorageArea],
-    rules: RebalanceSection,
-    barred: Mapping[str, str],
+    dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
 ) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
     """Return the area for a dataset's next replica (or empty) and refused areas.
 
@@ -23,28 +20,21 @@ def choose_next_replica_area(
     bytes and name. `barred` maps excluded areas to the reason.
     """
     reasons = {
-        area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules)
-        for area in areas
+        area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
     }
-    refused = tuple(
-        RefusedReplicaArea(what=name, reason=why) for name, why in reasons.items() if why
-    )
+    refused = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [area for area in areas if not reasons[area.storage]]
     held = {area.cluster for area in areas if area.storage in dataset.whole}
     best = min(fit, key=lambda area: _order(dataset, area, held), default=None)
     return best.storage if best else "", refused
 
 
-def _order(
-    dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]
-) -> tuple[bool, bool, bool, int, str]:
+def _order(dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]) -> tuple[bool, bool, bool, int, str]:
     is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
     return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
 
 
-def why_area_takes_no_replica(
-    dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection
-) -> str:
+def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
     """Say why an area can't take a replica of a dataset; empty if the area can.
 
     Only the missing bytes of an unfinished copy count against the free space.
@@ -61,8 +51,5 @@ def why_area_takes_no_replica(
         free, least = format_bytes(area.free_bytes), format_bytes(rules.min_free_bytes)
         return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
     if missing_bytes > most:
-        return (
-            f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)}"
-            " that one copy may take there"
-        )
+        return f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)} that one copy may take there"
     return ""

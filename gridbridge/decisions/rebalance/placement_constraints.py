@@ -26,11 +26,8 @@ STAYING = {
     TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
     TaskNotMovedReason.DROPPED: "a recent move of the task failed",
     TaskNotMovedReason.RECALLED: "the task was recalled as often as its queue allows",
-    TaskNotMovedReason.STUCK: "moves of the task have failed for a long time:"
-    " the service's log says why",
-    TaskNotMovedReason.SILENT: (
-        "the cluster is silent: it may start the task, which would run twice"
-    ),
+    TaskNotMovedReason.STUCK: "moves of the task have failed for a long time: the service's log says why",
+    TaskNotMovedReason.SILENT: ("the cluster is silent: it may start the task, which would run twice"),
 }
 GB = 1e9
 
@@ -62,16 +59,12 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
     return "" if is_waiting else WORDS.get(task.state, f"the task is {task.state.value}")
 
 
-def why_copy_is_forbidden(
-    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
-) -> str:
+def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
     """Say why a copy may not move from `source` (empty: a new copy) to `target`."""
     return next(_of_copy(board, task, source, target), "")
 
 
-def why_host_has_job_share(
-    board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost
-) -> str:
+def why_host_has_job_share(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
@@ -101,9 +94,7 @@ def _of_host(board: ProjectedPlacement, host: PlacementHost) -> Iterator[str]:
         yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
 
 
-def _of_copy(
-    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
-) -> Iterator[str]:
+def _of_copy(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> Iterator[str]:
     now, name = board.task(task), target.name
     if name == source:
         yield f"the task is at {name} already"
@@ -131,15 +122,11 @@ def _barred(job: PlacementJobOrDataset, name: str) -> str:
     return f"its job does not go to {name}"
 
 
-def _is_spread(
-    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
-) -> bool:
+def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> bool:
     """Say whether a task's copies stay in different zones, or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True
-    other_zones = [
-        board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts
-    ]
+    other_zones = [board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts]
     held = [*other_zones, target.zone]
     return len(set(held)) == len(held) or zones <= set(held)

@@ -36,9 +36,7 @@ class ProjectedPlacement:
         self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
         self.jobs: Mapping[str, PlacementJobOrDataset] = {job.name: job for job in snapshot.jobs}
         self.readable = frozenset(
-            host.name
-            for host in snapshot.hosts
-            if host.is_up and host.state != PlacementHostState.DEAD
+            host.name for host in snapshot.hosts if host.is_up and host.state != PlacementHostState.DEAD
         )
         self.moving = 0  # tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
@@ -47,31 +45,23 @@ class ProjectedPlacement:
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
-        self._placed = dict[
-            str, dict[str, list[PlacementTask]]
-        ]()  # tasks by job and host, filled on demand
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
         self._changes = list[tuple[str, str, int]]()  # job, host, change of the count
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
         self._came = defaultdict[str, int](int)  # slots of moved live copies, by host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
-        self._zones = {
-            kind: frozenset(host.zone for host in live if host.zone)
-            for kind, live in self._kinds.items()
-        }
+        self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
         self._of_slots = {  # an example host by kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
         self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
         self._slots_of_job = dict[tuple[str, str], int]()
-        self._mean_disk = {
-            kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()
-        }
+        self._mean_disk = {kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()}
         self._mean_active = {
-            kind: sum(host.mean_active for host in live) / len(live)
-            for kind, live in self._kinds.items()
+            kind: sum(host.mean_active for host in live) / len(live) for kind, live in self._kinds.items()
         }
 
     def _count(self, tasks: Iterable[PlacementTask]) -> None:
@@ -149,9 +139,7 @@ class ProjectedPlacement:
         live = self.live(kind)
         if job.hosts is not None:
             return ((host.name, counts.get(host.name, 0) - self.share(job, host)) for host in live)
-        fair = {
-            slots: self.share(job, of_slots) for slots, of_slots in self._of_slots[kind].items()
-        }
+        fair = {slots: self.share(job, of_slots) for slots, of_slots in self._of_slots[kind].items()}
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
     def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
@@ -160,9 +148,7 @@ class ProjectedPlacement:
             return self._slots.get(kind, 0)
         key = job.name, kind
         if key not in self._slots_of_job:
-            self._slots_of_job[key] = sum(
-                host.slots for host in self.live(kind) if host.name in job.hosts
-            )
+            self._slots_of_job[key] = sum(host.slots for host in self.live(kind) if host.name in job.hosts)
         return self._slots_of_job[key]
 
     def free(self, host: PlacementHost) -> int:
@@ -271,9 +257,7 @@ class ProjectedPlacement:
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
             return
-        other_tasks = [
-            placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number
-        ]
+        other_tasks = [placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number]
         placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
 
     def _is_above(self, load: float, mean: float) -> bool:
@@ -327,8 +311,7 @@ def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> Placement
     if not any(map(is_full, snapshot.hosts)):
         return snapshot
     hosts = tuple(
-        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host
-        for host in snapshot.hosts
+        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
     )
     return replace(snapshot, hosts=hosts)
 

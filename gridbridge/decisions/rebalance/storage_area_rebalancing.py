@@ -15,22 +15,11 @@ from gridbridge.decisions.rebalance.automatic_rebalance_round import (
     merge_tried_move_plans,
     plan_extreme_host_balance,
 )
-from gridbridge.decisions.rebalance.host_evacuation import (
-    advise_host_evacuation,
-    describe_lost_datasets,
-)
+from gridbridge.decisions.rebalance.host_evacuation import advise_host_evacuation, describe_lost_datasets
 from gridbridge.decisions.rebalance.job_rebalancing import advise_job_repair
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    MovePlanDraft,
-    advise_moves_in_owner_turns,
-    describe_moves,
-)
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, advise_moves_in_owner_turns, describe_moves
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
-from gridbridge.model.rebalance.datasets import (
-    DatasetStorageSnapshot,
-    DelegatedDataset,
-    ReplicaActRecord,
-)
+from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ReplicaActRecord
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
@@ -41,11 +30,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentPlacementMoves,
     happened_within,
 )
-from gridbridge.model.rebalance.planned_moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    RebalanceMovePlan,
-)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.model.status_report import with_noun
 
@@ -64,9 +49,7 @@ class DatasetReplicaChange:
     source: str = ""
 
 
-def storage_placement_snapshot(
-    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
-) -> PlacementSnapshot:
+def storage_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return the rebalancing snapshot of storage areas and datasets."""
     areas = {area.storage: area for area in storage_state.areas}
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
@@ -94,26 +77,17 @@ def storage_placement_snapshot(
     )
 
 
-def plan_storage_rebalance_round(
-    snapshot: PlacementSnapshot, rules: RebalanceSection
-) -> RebalanceMovePlan:
+def plan_storage_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic round about datasets."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    words = [
-        *map(partial(advise_host_evacuation, draft), failed_hosts_with_copies(board)),
-        *_losses(board),
-    ]
+    words = [*map(partial(advise_host_evacuation, draft), failed_hosts_with_copies(board)), *_losses(board)]
     moving = sum(task.state is PlacementTaskState.MOVING for task in snapshot.tasks)
     evacuations = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
-    advise_moves_in_owner_turns(
-        draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job])
-    )
+    advise_moves_in_owner_turns(draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job]))
     if draft.moves[evacuations:]:
-        words.append(
-            f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}"
-        )
+        words.append(f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}")
     if draft.moves:
         return draft.advice("; ".join(words))
     words.append(_why_none(board, moving))
@@ -121,9 +95,7 @@ def plan_storage_rebalance_round(
     tried += [] if words[-1] else [plan_extreme_host_balance(board)]
     if tried[-1].moves:
         return merge_tried_move_plans(tried)
-    counted = (
-        f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
-    )
+    counted = f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
     words.append(f"{counted}: nothing is to be carried")
     return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
 
@@ -146,9 +118,7 @@ def dataset_changes_for_moves(
         leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
-            acts.append(
-                DatasetReplicaChange(dataset=move.job, target="".join(comes), source=source)
-            )
+            acts.append(DatasetReplicaChange(dataset=move.job, target="".join(comes), source=source))
     return tuple(acts)
 
 
@@ -183,9 +153,7 @@ def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> P
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=PlacementHostState.DRAIN
-        if _is_drained(area, storage_state)
-        else PlacementHostState.ALIVE,
+        state=PlacementHostState.DRAIN if _is_drained(area, storage_state) else PlacementHostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.cluster,
@@ -207,18 +175,14 @@ class _Areas:
 
     def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
         """Return unreachable areas, and areas where a dataset's replica is unreadable."""
-        return self.down.union(
-            replica.storage for replica in delegated.dataset.replicas if replica.is_away
-        )
+        return self.down.union(replica.storage for replica in delegated.dataset.replicas if replica.is_away)
 
 
 def _areas_by_state(storage_state: DatasetStorageSnapshot) -> _Areas:
     return _Areas(
         every=frozenset(area.storage for area in storage_state.areas),
         down=frozenset(area.storage for area in storage_state.areas if area.fault),
-        drained=frozenset(
-            area.storage for area in storage_state.areas if _is_drained(area, storage_state)
-        ),
+        drained=frozenset(area.storage for area in storage_state.areas if _is_drained(area, storage_state)),
     )
 
 
@@ -254,9 +218,7 @@ def _task(
         live=live,
         replicas=tuple(name for name in counts if name != live),
         spoilt=tuple(name for name in spoilt if name not in resting),
-        lost=tuple(
-            replica.storage for replica in replicas if replica.is_whole and replica.storage in lost
-        ),
+        lost=tuple(replica.storage for replica in replicas if replica.is_whole and replica.storage in lost),
         has_original=True,
     )
 
@@ -288,9 +250,7 @@ def _job(
     )
 
 
-def _resting(
-    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
-) -> Mapping[str, frozenset[str]]:
+def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas where an action failed a short time ago.
 
     The pause starts at the end of the action, because a copy may take hours. The pause doubles with
@@ -298,9 +258,7 @@ def _resting(
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[ReplicaActRecord]](list)
-    for carried in sorted(
-        storage_state.carried, key=lambda carried: (_end(carried), carried.token)
-    ):
+    for carried in sorted(storage_state.carried, key=lambda carried: (_end(carried), carried.token)):
         if carried.why:
             failures[carried.dataset] += 1
             failed[carried.dataset].append(carried)
@@ -310,9 +268,7 @@ def _resting(
         name: frozenset(
             _failed_at(carried, storage_state)
             for carried in of_one
-            if happened_within(
-                _end(carried), storage_state.now, pause * 2 ** _doublings(failures[name])
-            )
+            if happened_within(_end(carried), storage_state.now, pause * 2 ** _doublings(failures[name]))
         )
         for name, of_one in failed.items()
     }
@@ -344,6 +300,4 @@ def _end(carried: ReplicaActRecord) -> datetime:
 def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoves:
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
     ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
-    return RecentPlacementMoves(
-        hosts={carried.target: carried.began_at for carried in came}, replicated=ended
-    )
+    return RecentPlacementMoves(hosts={carried.target: carried.began_at for carried in came}, replicated=ended)

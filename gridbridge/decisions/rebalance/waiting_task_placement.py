@@ -9,19 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from gridbridge.decisions.rebalance.automatic_rebalance_round import EVACUATED_STATES
-from gridbridge.decisions.rebalance.placement_constraints import (
-    why_host_takes_no_copy,
-    why_task_is_not_moved,
-)
+from gridbridge.decisions.rebalance.placement_constraints import why_host_takes_no_copy, why_task_is_not_moved
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.rebalance.observed_tasks import (
-    ListedCampaignTask,
-    ObservedTasks,
-    TransferredTask,
-)
+from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
@@ -30,12 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     PlacementTaskState,
 )
-from gridbridge.model.rebalance.planned_moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    RecheckedMoves,
-    RejectedMove,
-)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RecheckedMoves, RejectedMove
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
@@ -65,11 +53,7 @@ def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
         ),
         jobs=(*(_job(campaign, observed) for campaign in moved), *_sent_jobs(observed)),
         tasks=(
-            *(
-                _task(task)
-                for task in _listed_once(observed.tasks)
-                if task.campaign in moved_numbers
-            ),
+            *(_task(task) for task in _listed_once(observed.tasks) if task.campaign in moved_numbers),
             *(_sent_task(task) for task in _of_one_sender(observed.away)),
         ),
         recent=observed.recent,
@@ -95,9 +79,7 @@ def _host_state(name: str, observed: ObservedTasks) -> PlacementHostState:
     return PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
 
 
-def _host(
-    name: str, answer: ClusterSnapshot | None, slots_taken: int, state: PlacementHostState
-) -> PlacementHost:
+def _host(name: str, answer: ClusterSnapshot | None, slots_taken: int, state: PlacementHostState) -> PlacementHost:
     if answer is None:
         return PlacementHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
@@ -113,16 +95,8 @@ def _host(
 
 def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJobOrDataset:
     requests = campaign.jdl.clusters.items()
-    open_requests = {
-        name: request
-        for name, request in requests
-        if (campaign.number, name) not in observed.closed
-    }
-    open_to = {
-        name
-        for name, request in open_requests.items()
-        if _may_start(request, observed.answers.get(name))
-    }
+    open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
+    open_to = {name for name, request in open_requests.items() if _may_start(request, observed.answers.get(name))}
     return PlacementJobOrDataset(
         name=str(campaign.number),
         last_run=observed.now,
@@ -137,9 +111,7 @@ def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJobOrDataset]:
     """Give the local jobs with transferred tasks, and the clusters with free slots."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
-        open_to = {
-            cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots
-        }
+        open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
         yield PlacementJobOrDataset(
             name=name,
             last_run=observed.now,
@@ -159,12 +131,7 @@ def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTa
 
 def _sent_task(task: TransferredTask) -> PlacementTask:
     return PlacementTask(
-        job=task.key[0],
-        number=task.key[1],
-        state=_state(task),
-        live=task.cluster,
-        slots=task.slots,
-        stays=task.stays,
+        job=task.key[0], number=task.key[1], state=_state(task), live=task.cluster, slots=task.slots, stays=task.stays
     )
 
 
@@ -201,26 +168,18 @@ def _state(task: ListedCampaignTask | TransferredTask) -> PlacementTaskState:
     return PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
 
 
-def campaign_tasks_by_key(
-    tasks: Iterable[ListedCampaignTask],
-) -> Mapping[tuple[str, int], ListedCampaignTask]:
+def campaign_tasks_by_key(tasks: Iterable[ListedCampaignTask]) -> Mapping[tuple[str, int], ListedCampaignTask]:
     """Return campaign tasks by campaign and task number, without tasks listed twice."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
-def transferred_tasks_by_key(
-    transferred: Iterable[TransferredTask],
-) -> Mapping[tuple[str, int], TransferredTask]:
+def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
     """Return transferred tasks by job name and task number."""
     return {task.key: task for task in _of_one_sender(transferred)}
 
 
 def recheck_waiting_task_moves(
-    moves: Iterable[PlacementMove],
-    now: PlacementSnapshot,
-    rules: RebalanceSection,
-    *,
-    is_asked: bool,
+    moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> RecheckedMoves:
     """Recheck planned moves before execution; drop invalid moves with reasons.
 
@@ -243,12 +202,7 @@ def recheck_waiting_task_moves(
 
 
 def _why_not(
-    move: PlacementMove,
-    task: PlacementTask | None,
-    board: ProjectedPlacement,
-    came: int,
-    *,
-    is_urgent: bool,
+    move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
     """Say why a move is invalid, empty if valid; `came`: slots that earlier moves take."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)

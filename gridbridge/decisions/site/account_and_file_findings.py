@@ -4,12 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import PathFacts
 
 NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
@@ -26,13 +21,7 @@ def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
 
 
 def account_folder_finding(
-    path: str,
-    mode: int,
-    facts: PathFacts | None,
-    owner: tuple[str, int],
-    hidden: Set[str],
-    *,
-    is_within: bool = False,
+    path: str, mode: int, facts: PathFacts | None, owner: tuple[str, int], hidden: Set[str], *, is_within: bool = False
 ) -> CheckFinding:
     """Check a folder's owner and mode; `owner` is account and uid (0: no account).
 
@@ -53,13 +42,9 @@ def account_folder_finding(
         aside = f"{run_as_account_shell_line(name, moved) if is_within else moved} && {mends}"
         return broken_finding_with_fix(item, "not a folder", right, shell_line_edit(aside))
     if uid and facts.owner == uid and facts.mode == mode:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(facts)
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(facts))
     make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return broken_finding_with_fix(
-        item, describe_owner_and_mode(facts), right, shell_line_edit(make_and_give)
-    )
+    return broken_finding_with_fix(item, describe_owner_and_mode(facts), right, shell_line_edit(make_and_give))
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -67,9 +52,7 @@ def run_as_account_shell_line(name: str, command: str) -> str:
     return f"runuser -u {name} -- {command}"
 
 
-def sudoers_file_finding(
-    path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]
-) -> CheckFinding:
+def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]) -> CheckFinding:
     """Check a sudoers file that has to hold exactly one line."""
     item, mend = f"sudoers {path}", write_root_file_edit(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
@@ -83,9 +66,7 @@ def sudoers_file_finding(
     if line not in text.splitlines():
         return broken_finding_with_fix(item, "without its line", line, mend)
     if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
-        return broken_finding_with_fix(
-            item, f"says more: {more[0]}", f"{line}, and nothing else", mend
-        )
+        return broken_finding_with_fix(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
     return CheckFinding(item=item, state=FindingSeverity.OK, found=line)
 
 
@@ -119,9 +100,7 @@ def private_to_account_edit(path: str, owner: str) -> SetupEdit:
     The account may have replaced the file by a symlink, so root never changes the symlink's target.
     """
     name = shlex.quote(path)
-    return shell_line_edit(
-        f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}"
-    )
+    return shell_line_edit(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
 
 
 def invisible_file_finding(item: str, right: str = "") -> CheckFinding:
@@ -131,9 +110,7 @@ def invisible_file_finding(item: str, right: str = "") -> CheckFinding:
 
 def broken_finding_with_fix(item: str, actual: str, right: str, mend: SetupEdit) -> CheckFinding:
     """Return a finding in state BROKEN that one edit corrects."""
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(mend,)
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(mend,))
 
 
 ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # digits only would be a uid

@@ -19,11 +19,7 @@ from gridbridge.decisions.site.account_and_file_findings import (
     system_account_finding,
     write_root_file_edit,
 )
-from gridbridge.decisions.site.sge_scheduler_settings import (
-    BY_NUMBER,
-    QUEUE_ORDER,
-    scheduler_setting_finding,
-)
+from gridbridge.decisions.site.sge_scheduler_settings import BY_NUMBER, QUEUE_ORDER, scheduler_setting_finding
 from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.fixed_paths import (
@@ -38,18 +34,11 @@ from gridbridge.model.fixed_paths import (
     BALANCE_UNIT,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # verbs of gridbridge-as-root
-SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
-    f"{AS_ROOT} {verb} *" for verb in VERBS
-)
+SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(f"{AS_ROOT} {verb} *" for verb in VERBS)
 CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
 PRIVATE = 0o077  # permission bits of group and others
@@ -70,36 +59,26 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
         path_facts, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
-        yield account_folder_finding(
-            path, mode, path_facts, owner, facts.hidden, is_within=is_within
-        )
+        yield account_folder_finding(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
         if policy.balance.fill_first:
             yield _in_line(facts.cell)
     if facts.cell or facts.has_fixed_nodes:
         path_facts = facts.paths.get(BALANCE_SUDOERS)
-        yield sudoers_file_finding(
-            BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden
-        )
+        yield sudoers_file_finding(BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden)
     yield from _key(facts, policy.bootstrap)
     yield _started(facts)
 
 
-def running_balancer_findings(
-    facts: BalancerFacts, policy: Policy, now: datetime
-) -> Iterator[CheckFinding]:
+def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
     """Check the balancer's and service's rights, and the balancer's last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
-        edit = SetupEdit(
-            verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service
-        )
-        yield broken_finding_with_fix(
-            f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit
-        )
+        edit = SetupEdit(verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
+        yield broken_finding_with_fix(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
     if facts.service_may_too:
         item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
@@ -120,9 +99,7 @@ def provider_programs_in_use(policy: Policy) -> dict[str, str]:
     """Return the programs of providers that make nodes or switch hosts, by name."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
-    by_provider = {
-        name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
-    }
+    by_provider = {name: policy.providers[name].program for name in sorted(used & policy.providers.keys())}
     return {name: program for name, program in by_provider.items() if program}
 
 
@@ -130,10 +107,7 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
     """Report queues and host groups in gridbridge.toml that the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
-        for key, kind, text in (
-            ("queues", "queue", pool.queues),
-            ("hostgroups", "host group", pool.hostgroups),
-        ):
+        for key, kind, text in (("queues", "queue", pool.queues), ("hostgroups", "host group", pool.hostgroups)):
             for place_name in text.split() if pool.provider else ():
                 named.setdefault((kind, place_name), f"[pool.{name}] {key}")
     existing = {"queue": cell.queues, "host group": cell.host_groups}
@@ -145,8 +119,7 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
                 state=FindingSeverity.BROKEN,
                 found="missing",
                 right=f"one, as {key} names it",
-                hint=f"qconf {makes[kind]} {place_name} makes it;"
-                f" or write the right one into {key}",
+                hint=f"qconf {makes[kind]} {place_name} makes it; or write the right one into {key}",
             )
 
 
@@ -157,9 +130,7 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
         if program in facts.hidden:
             yield invisible_file_finding(item, "a program")
             continue
-        is_right = (
-            path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
-        )
+        is_right = path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
         yield CheckFinding(
             item=item,
             state=FindingSeverity.OK if is_right else FindingSeverity.BROKEN,
@@ -182,9 +153,7 @@ def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
-        yield _taken_away(
-            BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload"
-        )
+        yield _taken_away(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield _taken_away(path, f"rm -f {path}")
@@ -202,9 +171,7 @@ def _cell(cell: BalancerCellRights, host: str) -> Iterator[CheckFinding]:
     yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
 
 
-def _admitted(
-    cell: BalancerCellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]
-) -> CheckFinding:
+def _admitted(cell: BalancerCellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
     item = f"{cell.name}: {role} {name}"
     if any(is_same_host(name, admitted_name) for admitted_name in admitted):
         return CheckFinding(item=item, state=FindingSeverity.OK, found="admitted")
@@ -216,9 +183,7 @@ def _in_line(cell: BalancerCellRights) -> CheckFinding:
     """Check the cell's queue order by seq_no, which fill_first of [balance] needs."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
-    return scheduler_setting_finding(
-        item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False
-    )
+    return scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
 
 
 def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
@@ -245,18 +210,14 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
             item, describe_owner_and_mode(path_facts), right, private_to_account_edit(path, owner)
         )
     else:
-        yield CheckFinding(
-            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
-        )
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
     """Check that systemd or cron starts a balancer round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found="not needed: systemd runs it"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs it")
     mend = write_root_file_edit(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return broken_finding_with_fix(item, "missing", right, mend)
@@ -287,19 +248,11 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         actual, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
-        return CheckFinding(
-            item=item,
-            state=FindingSeverity.BROKEN,
-            found=actual,
-            right="one each minute",
-            hint=hint,
-        )
+        return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right="one each minute", hint=hint)
     if last.trouble:
         actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
         return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual)
-    return CheckFinding(
-        item=item, state=FindingSeverity.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
-    )
+    return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{age_s:.0f} s ago: {last.sentence}")
 
 
 def _untold(item: str, balance: BalanceSection) -> CheckFinding:
@@ -312,6 +265,4 @@ def _untold(item: str, balance: BalanceSection) -> CheckFinding:
             hint=f"wait a minute; its log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"
-    return CheckFinding(
-        item=item, state=FindingSeverity.NOTE, found="only says what it would do", hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.NOTE, found="only says what it would do", hint=hint)

@@ -41,9 +41,7 @@ RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
 SLOTWISE = "slots="  # prefix of a slot-wise subordinate_list
-RESOURCE = QconfComplexRow(
-    name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
-)
+RESOURCE = QconfComplexRow(name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED")
 
 
 def besteffort_queue_findings(
@@ -69,9 +67,7 @@ def besteffort_queue_findings(
 def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
     """Return the finding about a cell without best-effort queues."""
     actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return CheckFinding(
-        item=f"{cluster}: best-effort queues", state=FindingSeverity.OK, found=actual
-    )
+    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingSeverity.OK, found=actual)
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
@@ -95,15 +91,9 @@ def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
     key = ("type", "relation", "requestable", "consumable")
     if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
         return CheckFinding(item=item, state=FindingSeverity.OK, found=row.row)
-    edit = SetupEdit(
-        verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row
-    )
+    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
     return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=row.row if row else "missing",
-        right=RESOURCE.row,
-        mend=(edit,),
+        item=item, state=FindingSeverity.BROKEN, found=row.row if row else "missing", right=RESOURCE.row, mend=(edit,)
     )
 
 
@@ -113,9 +103,7 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=" ".join(rules[0]))
-    edit = SetupEdit(
-        verb=SetupEditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE
-    )
+    edit = SetupEdit(verb=SetupEditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,
@@ -135,17 +123,9 @@ def _queue(
         seq_no = str(SEQ_NO + blocks.count - number)
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
-        edit = SetupEdit(
-            verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
-        )
+        edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
         right_words = f"as {model}, for tasks that make way"
-        yield CheckFinding(
-            item=item,
-            state=FindingSeverity.BROKEN,
-            found="missing",
-            right=right_words,
-            mend=(edit,),
-        )
+        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right=right_words, mend=(edit,))
         return
     for key, value in right.items():
         yield from _attributes(cluster, name, key, settings.get(key, ""), value)
@@ -178,20 +158,12 @@ def _environments(cell: BestEffortCellFacts, model: str) -> str:
 
 def _whole_jobs(cell: BestEffortCellFacts, listed: str) -> str:
     rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
-    return (
-        " ".join(name for name in parse_qconf_words(listed) if rules.get(name) == WHOLE_JOB)
-        or "NONE"
-    )
+    return " ".join(name for name in parse_qconf_words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
 
 
-def _attributes(
-    cluster: str, queue: str, name: str, actual_text: str, right: str
-) -> Iterator[CheckFinding]:
+def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: str) -> Iterator[CheckFinding]:
     """Check a queue attribute: the default value, and each host's own value."""
-    actual_values, right_values = (
-        dict(queue_value_by_host(actual_text)),
-        dict(queue_value_by_host(right)),
-    )
+    actual_values, right_values = (dict(queue_value_by_host(actual_text)), dict(queue_value_by_host(right)))
     for where in dict.fromkeys((*actual_values, *right_values)):
         usual = right_values[""]  # the default value after the edit
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
@@ -209,19 +181,14 @@ def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> 
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     verb = SetupEditVerb.MERGE if name == "complex_values" else SetupEditVerb.REPLACE
     edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,)
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,))
 
 
 def _same(name: str, actual: str, right: str) -> bool:
     """Compare two attribute values without regard to case or to the order of a list."""
     if name == "complex_values":
         as_said = {key: value.upper() for key, value in parse_qconf_pairs(right).items()}
-        return (
-            as_said.items()
-            <= {key: value.upper() for key, value in parse_qconf_pairs(actual).items()}.items()
-        )
+        return as_said.items() <= {key: value.upper() for key, value in parse_qconf_pairs(actual).items()}.items()
     if name in (HOSTLIST, "pe_list", *ACCESS):
         return sorted(parse_qconf_words(actual)) == sorted(parse_qconf_words(right))
     return actual.upper() == right.upper()
@@ -244,16 +211,9 @@ def _subordinates(
             continue
         value = ",".join(f"{key}={n}" for key, n in lacking.items())
         edit = SetupEdit(
-            verb=SetupEditVerb.MERGE,
-            cell=cluster,
-            kind="queue",
-            name=name,
-            attribute="subordinate_list",
-            value=value,
+            verb=SetupEditVerb.MERGE, cell=cluster, kind="queue", name=name, attribute="subordinate_list", value=value
         )
-        yield CheckFinding(
-            item=item, state=FindingSeverity.BROKEN, found=actual, right=value, mend=(edit,)
-        )
+        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=value, mend=(edit,))
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
@@ -267,17 +227,13 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
     )
 
 
-def _slots(
-    cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int
-) -> CheckFinding:
+def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int) -> CheckFinding:
     """Check a best-effort queue's slots on each host; slots open the queue."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
         return CheckFinding(
-            item=f"queue {name}: slots",
-            state=FindingSeverity.OK,
-            found=format_queue_slots_by_host(actual),
+            item=f"queue {name}: slots", state=FindingSeverity.OK, found=format_queue_slots_by_host(actual)
         )
     edit = SetupEdit(
         verb=SetupEditVerb.REPLACE,
@@ -309,8 +265,7 @@ def besteffort_consumable_findings(
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
                 state=FindingSeverity.WARNING,
-                found=f"best-effort tasks use it at {_shortened(touched)},"
-                " and no queue exempts the tasks",
+                found=f"best-effort tasks use it at {_shortened(touched)}, and no queue exempts the tasks",
                 right="no consumable that every job uses",
                 hint=_instead(name, cell),
             )
@@ -346,9 +301,7 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
     for name, text in cell.quotas.items():
         if RULE_NAME in " ".join(text.split()):
-            yield SetupEdit(
-                verb=SetupEditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME
-            )
+            yield SetupEdit(verb=SetupEditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME)
     other_queues = (queue for name, queue in cell.queues.items() if name not in queues)
     if BEST_EFFORT in cell.complexes and not any(map(is_besteffort_queue, other_queues)):
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
@@ -359,16 +312,10 @@ def _await_none(queues: tuple[str, ...]) -> str:
     return f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
 
 
-def _subordination(
-    cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]
-) -> Iterator[SetupEdit]:
+def _subordination(cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
         for where, subordinates in subordinate_lists_by_host(settings).items():
-            listed = [
-                f"{name}={n}"
-                for name, n in parse_qconf_pairs(subordinates).items()
-                if name in queues
-            ]
+            listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]
             if listed:
                 yield SetupEdit(
                     verb=SetupEditVerb.DROP,

@@ -50,9 +50,7 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     )
 
 
-def _in_cell(
-    cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation
-) -> tuple[CheckFinding, ...]:
+def _in_cell(cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
     may_operate = account in (*cell.operators, *cell.managers)
     is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
@@ -88,10 +86,7 @@ USER_LISTS = "user_lists"
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     """Check the userset of remote users, which must exist before its queue."""
-    request, listed = (
-        situation.wanted,
-        situation.home.user_lists.get(situation.wanted.people_list, ()),
-    )
+    request, listed = (situation.wanted, situation.home.user_lists.get(situation.wanted.people_list, ()))
     if not request.people:
         return
     missing = tuple(sorted(set(request.people) - set(listed)))
@@ -107,23 +102,15 @@ def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[C
         for verb, people in changes
         if people
     )
-    yield CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
-    )
+    yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
 
 
-def queue_user_list_findings(
-    situation: TransferSetupSituation, queue: QconfSettings
-) -> Iterator[CheckFinding]:
+def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
     """Check the transfer queue's user_lists on each host for the userset."""
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = queue_value_by_host(value)
-    wrong = [
-        where
-        for where, names in lists_by_host
-        if (request.people_list in parse_qconf_words(names)) != is_wanted
-    ]
+    wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
     if not wrong:
         yield CheckFinding(item=item, state=FindingSeverity.OK, found=value)
         return
@@ -149,11 +136,7 @@ def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[Setup
     """Remove a remote cluster's userset with the last queue that uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
-    lists = (
-        names
-        for queue in other_queues
-        for _, names in queue_value_by_host(queue.get(USER_LISTS, ""))
-    )
+    lists = (names for queue in other_queues for _, names in queue_value_by_host(queue.get(USER_LISTS, "")))
     is_needed = any(request.people_list in parse_qconf_words(names) for names in lists)
     if request.people_list in situation.home.user_lists and not is_needed:
         yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.people_list)

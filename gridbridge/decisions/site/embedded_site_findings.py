@@ -8,12 +8,7 @@ from collections.abc import Iterator, Mapping
 from gridbridge.decisions.site import stale_service_configuration
 from gridbridge.model.fixed_paths import METHODS, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.status_report import with_noun
 
@@ -22,10 +17,7 @@ START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missin
 
 
 def embedded_site_findings(
-    poller: PollerProcessFacts,
-    cells: Mapping[str, ClusterFacts],
-    slots: Mapping[str, int],
-    policy: Policy,
+    poller: PollerProcessFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
     """Check an embedded site's poller, clusters and queues; `slots` by queue."""
     yield _poller(poller, policy.poller.stale_s)
@@ -39,9 +31,7 @@ def embedded_site_findings(
 
 def _poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
-        return CheckFinding(
-            item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago"
-        )
+        return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
     actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
     return _broken("poller", actual, f"values no older than {stale_s:g} s", START)
 
@@ -68,6 +58,4 @@ def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
 
 def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:
     mend = (SetupEdit(verb=SetupEditVerb.SHELL, value=line),)
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)

@@ -51,9 +51,7 @@ def paused_moves_sentence(since: datetime, at: datetime) -> str:
     return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
-def is_rebalance_round_late(
-    kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime
-) -> bool:
+def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
     """Say whether a rebalancing round exceeds the longest time of its kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
@@ -80,9 +78,7 @@ def _age(passed: timedelta) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 
 
-RUNNER_LATE = timedelta(
-    minutes=5
-)  # cron starts a cycle each minute; a slow cycle takes a minute or two
+RUNNER_LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow cycle takes a minute or two
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"

@@ -47,11 +47,7 @@ def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
 
 def queues_only_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return queues that have only the name of a best-effort queue."""
-    return tuple(
-        name
-        for name in cell.queues
-        if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name)
-    )
+    return tuple(name for name in cell.queues if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name))
 
 
 def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
@@ -68,16 +64,9 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
     local = non_gridbridge_queue_names(cell)
     if like:
         return like if like in local else ""
-    hosts = [
-        parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))
-        for name in own_besteffort_queues(cell)[:1]
-    ]
-    same = [
-        name for name in local if [parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))] == hosts
-    ]
-    by_size = sorted(
-        same or local, key=lambda name: (-sum(cell.slots.get(name, {}).values()), name)
-    )
+    hosts = [parse_qconf_words(cell.queues[name].get(HOSTLIST, "")) for name in own_besteffort_queues(cell)[:1]]
+    same = [name for name in local if [parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))] == hosts]
+    by_size = sorted(same or local, key=lambda name: (-sum(cell.slots.get(name, {}).values()), name))
     return next(iter(by_size), "")
 
 
@@ -113,27 +102,19 @@ class BestEffortQueueLayout:
 def local_queues_displacing_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
     """Return local queues on the model queue's hosts: their jobs preempt tasks."""
     hosts = cell.slots.get(model, {}).keys()
-    return tuple(
-        name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
-    )
+    return tuple(name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys())
 
 
 def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
     """Return local queues that are not the only local queue on one of `hosts`."""
     local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
-    return frozenset(
-        name
-        for name in local
-        if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys())
-    )
+    return frozenset(name for name in local if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys()))
 
 
 def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
     """Return slots in queue_conf(5) format: the most common number, then exceptions."""
-    usual = max(
-        Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)
-    )
+    usual = max(Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     of_hosts = (f"[{host}={n}]" for host, n in sorted(slots.items()) if n != usual[0])
     return ",".join((str(usual[0]), *of_hosts))
 

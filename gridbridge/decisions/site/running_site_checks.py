@@ -8,12 +8,7 @@ from gridbridge.decisions.site.account_and_file_findings import UNSEEN
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.fixed_paths import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
     PollerProcessFacts,
@@ -32,11 +27,7 @@ BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
 NEEDS_SOMEBODY = frozenset(
-    (
-        QueueInstanceStateFact.ERROR,
-        QueueInstanceStateFact.DISABLED,
-        QueueInstanceStateFact.UNREACHABLE,
-    )
+    (QueueInstanceStateFact.ERROR, QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE)
 )
 
 
@@ -78,9 +69,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
     if policy.queues:
         return
     if why := policy.why_no_queues:
-        yield CheckFinding(
-            item=f"file {CONFIG}: transfer queues", state=FindingSeverity.OK, found=f"none: {why}"
-        )
+        yield CheckFinding(item=f"file {CONFIG}: transfer queues", state=FindingSeverity.OK, found=f"none: {why}")
         return
     remotes = [name for name in policy.clusters if name != policy.site.cluster]
     right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
@@ -100,9 +89,7 @@ def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
         words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
         return _stopped(f"not running{words}", right, policy)
     if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
-        return CheckFinding(
-            item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago"
-        )
+        return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
         return _stopped(f"{age}, and the poller's process is not visible", right, policy)
@@ -118,9 +105,7 @@ def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckF
     start = f"setsid --fork {become} {program}"
     line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
     edit = SetupEdit(verb=SetupEditVerb.SHELL, value=line)
-    return CheckFinding(
-        item="poller", state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,)
-    )
+    return CheckFinding(item="poller", state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,))
 
 
 def _cell(name: str, cell: ClusterFacts, host: str) -> Iterator[CheckFinding]:
@@ -145,9 +130,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     """Check that a qmaster answers this host; qconf needs an admin host."""
     item = f"{name}: qmaster"
     if not cell.trouble:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=f"answers from {cell.master}"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"answers from {cell.master}")
     is_refused = DENIED in cell.trouble
     if is_refused:
         edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=name, kind="admin", name=host)
@@ -194,9 +177,7 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=cell.trouble, right="an answer", hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=cell.trouble, right="an answer", hint=hint)
 
 
 def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
@@ -205,9 +186,7 @@ def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=cell.version)
     hint = "OAR 3 prints other JSON; tested on 2.5.9 only"
     actual = cell.version or "unknown"
-    return CheckFinding(
-        item=item, state=FindingSeverity.WARNING, found=actual, right="OAR 2.5.x", hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual, right="OAR 2.5.x", hint=hint)
 
 
 def _hint(name: str, cell: ClusterFacts) -> str:
@@ -258,9 +237,7 @@ def _key(key: SshKeyLoginFacts) -> CheckFinding:
     if not key.trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=right)
     hint = f"until then jobs of {key.person} that are sent there wait, or come home when refused"
-    return CheckFinding(
-        item=item, state=FindingSeverity.WARNING, found=key.trouble, right=right, hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=key.trouble, right=right, hint=hint)
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
@@ -304,9 +281,7 @@ def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[Ch
         yield _closed(item, FindingSeverity.WARNING, "disabled by hand (d)", enable)
     if QueueInstanceStateFact.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
-        yield CheckFinding(
-            item=item, state=FindingSeverity.BROKEN, found="its execd is silent (u)", hint=hint
-        )
+        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="its execd is silent (u)", hint=hint)
     if not state.facts & NEEDS_SOMEBODY:
         is_loaded = QueueInstanceStateFact.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"

@@ -23,9 +23,7 @@ def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
 
 def first_disk_space_problem(rooms: Mapping[str, FolderFreeSpace]) -> str:
     """Say why the first full folder accepts no more files; empty if no folder is full."""
-    return next(
-        filter(None, (disk_space_problem(folder, room) for folder, room in rooms.items())), ""
-    )
+    return next(filter(None, (disk_space_problem(folder, room) for folder, room in rooms.items())), "")
 
 
 OWNERS_SHOWN = 3
@@ -40,9 +38,7 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove what fills its filesystem; {until}"
-            yield CheckFinding(
-                item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint
-            )
+            yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint)
         else:
             yield CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(room))
         if room.folders:
@@ -55,9 +51,7 @@ def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "messages alone"
     hint = "only root can remove these folders; the service lists the folders in each round"
-    return CheckFinding(
-        item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint
-    )
+    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint)
 
 
 def _shown(room: FolderFreeSpace) -> str:

@@ -31,34 +31,21 @@ def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFind
 
 
 def _setting(
-    situation: TransferSetupSituation,
-    item: str,
-    attribute: str,
-    right: str,
-    state: FindingSeverity,
-    undo: bool = True,
+    situation: TransferSetupSituation, item: str, attribute: str, right: str, state: FindingSeverity, undo: bool = True
 ) -> CheckFinding:
     cell, actual = situation.wanted.home, situation.home.scheduler.get(attribute, "")
     return scheduler_setting_finding(item, cell, attribute, (actual, right), state, undo=undo)
 
 
 def scheduler_setting_finding(
-    item: str,
-    cell: str,
-    attribute: str,
-    values: tuple[str, str],
-    state: FindingSeverity,
-    *,
-    undo: bool,
+    item: str, cell: str, attribute: str, values: tuple[str, str], state: FindingSeverity, *, undo: bool
 ) -> CheckFinding:
     """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
     if actual == right:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{attribute} {actual}")
     edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
-    undo_edit = SetupEdit(
-        verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual
-    )
+    undo_edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
     return CheckFinding(
         item=item,
         state=state,
@@ -75,9 +62,7 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
         if name not in parse_qconf_pairs(actual):
             right = _join(right, f"{name}=1")
-    return _setting(
-        situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False
-    )
+    return _setting(situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False)
 
 
 def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
@@ -96,6 +81,4 @@ def _decay(situation: TransferSetupSituation) -> CheckFinding:
     """Check load_adjustment_decay_time; a value chosen by the site is kept."""
     actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
     right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
-    return _setting(
-        situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING
-    )
+    return _setting(situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING)

@@ -6,19 +6,12 @@ from typing import TypeAlias
 
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
-AWAIT_RELOAD_EDIT = SetupEdit(
-    verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait"
-)
+AWAIT_RELOAD_EDIT = SetupEdit(verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait")
 NEW_IN_FORCE = "the new one"
 
 
@@ -36,17 +29,11 @@ def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
     """Say why the running service does not use gridbridge.toml on disk."""
-    wrong = (
-        finding
-        for finding in stale_configuration_findings(poller)
-        if finding.state != FindingSeverity.OK
-    )
+    wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
 
-def stale_configuration_findings(
-    poller: PollerProcessFacts, is_right: bool = True
-) -> Iterator[CheckFinding]:
+def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = True) -> Iterator[CheckFinding]:
     """Report a running service that does not use gridbridge.toml on disk.
 
     Errors in gridbridge.toml are separate findings.
@@ -59,21 +46,13 @@ def stale_configuration_findings(
     elif not is_right:
         hint = "the service keeps the older file until the new file is valid"
         yield CheckFinding(
-            item=CONFIGURATION_ITEM,
-            state=FindingSeverity.WARNING,
-            found=OLDER_IN_FORCE,
-            right=NEW_IN_FORCE,
-            hint=hint,
+            item=CONFIGURATION_ITEM, state=FindingSeverity.WARNING, found=OLDER_IN_FORCE, right=NEW_IN_FORCE, hint=hint
         )
     elif configuration.refused:
         hint = "the service keeps the older file until these errors are corrected"
         actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
         yield CheckFinding(
-            item=CONFIGURATION_ITEM,
-            state=FindingSeverity.BROKEN,
-            found=actual,
-            right=NEW_IN_FORCE,
-            hint=hint,
+            item=CONFIGURATION_ITEM, state=FindingSeverity.BROKEN, found=actual, right=NEW_IN_FORCE, hint=hint
         )
     else:
         yield _late(poller.pid)
@@ -106,20 +85,12 @@ class RunningProgramVersion:
     pid: int
 
 
-def program_version_finding(
-    running: Mapping[str, RunningProgramVersion], installed: str
-) -> CheckFinding:
+def program_version_finding(running: Mapping[str, RunningProgramVersion], installed: str) -> CheckFinding:
     """Report the programs that run another version than the installed version."""
-    outdated = {
-        program: process
-        for program, process in running.items()
-        if not _is_same(process.version, installed)
-    }
+    outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
     if not outdated:
         return CheckFinding(item=VERSION_ITEM, state=FindingSeverity.OK, found=installed)
-    differing = (
-        f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items()
-    )
+    differing = (f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
     return CheckFinding(
         item=VERSION_ITEM,
         state=FindingSeverity.BROKEN,
@@ -131,10 +102,7 @@ def program_version_finding(
 
 def _is_same(running: str, installed: str) -> bool:
     """Compare two versions; commits count only if both versions name a commit."""
-    (version, _, commit), (right, _, commit_there) = (
-        running.partition("+"),
-        installed.partition("+"),
-    )
+    (version, _, commit), (right, _, commit_there) = (running.partition("+"), installed.partition("+"))
     return version == right and (commit == commit_there or not (commit and commit_there))
 
 

@@ -48,11 +48,7 @@ def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _sensor(situation: TransferSetupSituation) -> CheckFinding:
-    present = [
-        sensor
-        for sensor in situation.home.effective("load_sensor").split(",")
-        if parse_qconf_words(sensor)
-    ]
+    present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
     item = "load sensor"
     if SENSOR in present:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
@@ -60,25 +56,15 @@ def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
 
-def _setting(
-    situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
-) -> CheckFinding:
+def _setting(situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str) -> CheckFinding:
     request = situation.wanted
     edit = SetupEdit(
-        verb=SetupEditVerb.SET_HOST,
-        cell=request.home,
-        name=request.host,
-        attribute=attribute,
-        value=right,
+        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute=attribute, value=right
     )
     former = (situation.home.host or {}).get(attribute)
     verb = SetupEditVerb.DROP_HOST if former is None else SetupEditVerb.SET_HOST
-    undo = SetupEdit(
-        verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or ""
-    )
-    restart = (
-        (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
-    )
+    undo = SetupEdit(verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or "")
+    restart = (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,
@@ -144,20 +130,14 @@ def sensor_load_value_findings(
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
-    values = parse_qconf_pairs(
-        situation.home.exec_hosts[situation.wanted.host].get("load_values", "")
-    )
+    values = parse_qconf_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
     name = f"{situation.wanted.prefix}_up"
     if name in values:
-        return (
-            CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),
-        )
+        return (CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),)
     return (_unreported(situation, poller, name),)
 
 
-def _unreported(
-    situation: TransferSetupSituation, poller: PollerProcessFacts, value: str
-) -> CheckFinding:
+def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
     """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
@@ -165,9 +145,7 @@ def _unreported(
         return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
-        return CheckFinding(
-            item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right
-        )
+        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right)
     mend = (restart_execd_edit(situation),) if situation.execd else ()
     return CheckFinding(
         item=VALUES,
@@ -196,9 +174,7 @@ def _patience_s(situation: TransferSetupSituation) -> int:
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
     assert situation.execd
-    return SetupEdit(
-        verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
-    )
+    return SetupEdit(verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd))
 
 
 def _restart(execd: RunningExecd) -> str:

@@ -19,17 +19,7 @@ from gridbridge.decisions.site.account_and_file_findings import (
     sudoers_file_finding,
     system_account_finding,
 )
-from gridbridge.model.fixed_paths import (
-    AS_USER,
-    CAMPAIGNS,
-    CONFIG,
-    HOME,
-    METHODS,
-    PUBLISHED,
-    PYTHON,
-    SPOOL,
-    SUDOERS,
-)
+from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import NonRootWritablePaths, TransferHostFacts
@@ -37,10 +27,7 @@ from gridbridge.model.site.transfer_host_facts import NonRootWritablePaths, Tran
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
 CAMPAIGNS_MODE = 0o3733  # mode of SPOOL_MODE, with the service's group for new files
 PROGRAMS = (
-    *(
-        f"{METHODS}/{name}"
-        for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog", "usage")
-    ),
+    *(f"{METHODS}/{name}" for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog", "usage")),
     PYTHON,
     AS_USER,
 )
@@ -65,11 +52,7 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
         service_account_finding(facts.service_uid, site),
         *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
         sudoers_file_finding(
-            SUDOERS,
-            service_sudoers_line(site),
-            facts.paths.get(SUDOERS),
-            facts.sudoers,
-            facts.hidden,
+            SUDOERS, service_sudoers_line(site), facts.paths.get(SUDOERS), facts.sudoers, facts.hidden
         ),
     )
 
@@ -94,19 +77,12 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
     if path in facts.hidden:
         return invisible_file_finding(item)
     if not path or path_facts is None:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found="not there yet" if path else "a database"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="not there yet" if path else "a database")
     if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     owner = site.service_account
     return broken_finding_with_fix(
-        item,
-        describe_owner_and_mode(path_facts),
-        f"{owner}'s, mode 0600",
-        private_to_account_edit(path, owner),
+        item, describe_owner_and_mode(path_facts), f"{owner}'s, mode 0600", private_to_account_edit(path, owner)
     )
 
 
@@ -142,19 +118,13 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = shell_line_edit(f"chmod a+rx {shlex.quote(closed)}")
-        return broken_finding_with_fix(
-            item, f"others can't pass {closed}", "readable by every user", mend
-        )
+        return broken_finding_with_fix(item, f"others can't pass {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
-        return CheckFinding(
-            item=item, state=FindingSeverity.BROKEN, found="missing", right="there", hint=hint
-        )
+        return CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right="there", hint=hint)
     is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
     if is_trusted and path_facts.mode & 0o005 == 0o005:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     mend = shell_line_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
     return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for others to read and run", mend
@@ -165,9 +135,7 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=f"root's alone, {tree.files} files"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"root's alone, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
     mend = shell_line_edit(" && ".join((*tree.above, within)))
@@ -189,17 +157,9 @@ def _configuration(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return broken_finding_with_fix(
-            item, "missing", "there", shell_line_edit(f"{copy} {CONFIG}")
-        )
-    if (
-        path_facts.owner == 0
-        and not path_facts.mode & OTHERS_WRITE
-        and path_facts.mode & stat.S_IROTH
-    ):
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
-        )
+        return broken_finding_with_fix(item, "missing", "there", shell_line_edit(f"{copy} {CONFIG}"))
+    if path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     mend = shell_line_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
     return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for all to read, mode 0644", mend

@@ -35,16 +35,10 @@ def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComp
     """Return the complexes of a transfer queue: `remote` and three load values."""
     prefix = request.prefix
     return (
-        QconfComplexRow(
-            name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"
-        ),
+        QconfComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
         QconfComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
-        QconfComplexRow(
-            name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="
-        ),
-        QconfComplexRow(
-            name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="
-        ),
+        QconfComplexRow(name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="),
+        QconfComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
     )
 
 
@@ -89,9 +83,7 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
         return CheckFinding(
-            item=f"queue {name}",
-            state=FindingSeverity.OK,
-            found=f"remote={values_by_host[0][1][REMOTE]}",
+            item=f"queue {name}", state=FindingSeverity.OK, found=f"remote={values_by_host[0][1][REMOTE]}"
         )
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
@@ -149,9 +141,7 @@ def new_queue_resource_values(situation: TransferSetupSituation) -> tuple[str, .
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
 
-def mapped_resource_value_findings(
-    situation: TransferSetupSituation, queue: QconfSettings
-) -> Iterator[CheckFinding]:
+def mapped_resource_value_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
     """Check that the mapping's resources have values on the queue or its host."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
@@ -169,12 +159,7 @@ def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator
         present |= parse_qconf_pairs(host.get("load_values", "")).keys()
     for name in situation.wanted.resources:
         row = situation.home.complexes.get(name)
-        if (
-            row
-            and row.requestable == ASKABLE
-            and name not in present
-            and not is_home_only_resource(name)
-        ):
+        if row and row.requestable == ASKABLE and name not in present and not is_home_only_resource(name):
             yield row
 
 
@@ -194,9 +179,7 @@ def _most(row: QconfComplexRow) -> str:
     return ""
 
 
-def _missing(
-    row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings
-) -> CheckFinding:
+def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings) -> CheckFinding:
     request, value = situation.wanted, _most(row)
     own = [where for where, _ in parse_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue

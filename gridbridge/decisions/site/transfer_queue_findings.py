@@ -5,10 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.site.cell_access_rights import queue_user_list_findings
 from gridbridge.decisions.site.stale_service_configuration import AWAIT_RELOAD_EDIT
-from gridbridge.decisions.site.transfer_queue_complexes import (
-    mapped_resource_value_findings,
-    new_queue_resource_values,
-)
+from gridbridge.decisions.site.transfer_queue_complexes import mapped_resource_value_findings, new_queue_resource_values
 from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -58,36 +55,21 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
     """Say whether a queue of the requested name exists and is no transfer queue."""
     queue = situation.home.queues.get(situation.wanted.queue)
-    return (
-        queue is not None
-        and not is_transfer_queue(queue)
-        and not queue_runs_gridbridge_starter(queue)
-    )
+    return queue is not None and not is_transfer_queue(queue) and not queue_runs_gridbridge_starter(queue)
 
 
-def queue_slots_and_pending_limit(
-    queue: QconfSettings, remote: str, host: str
-) -> tuple[int | None, int | None]:
+def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
     """Return a queue's slots on a host and its pending limit; None: not set."""
     slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
-    limits, prefix = (
-        parse_qconf_pairs(queue.get("load_thresholds", "")),
-        f"gb_{remote.replace('-', '_')}",
-    )
+    limits, prefix = (parse_qconf_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}")
     limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
-    return (
-        int(slots) if slots.isdecimal() and int(slots) else None,
-        int(limit) if limit.isdecimal() else None,
-    )
+    return (int(slots) if slots.isdecimal() and int(slots) else None, int(limit) if limit.isdecimal() else None)
 
 
 def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
     """Return a transfer queue's attributes, except complex_values and pe_list."""
     request = situation.wanted
-    methods = {
-        f"{name}_method": f"{METHODS}/{name}"
-        for name in ("starter", "suspend", "resume", "terminate")
-    }
+    methods = {f"{name}_method": f"{METHODS}/{name}" for name in ("starter", "suspend", "resume", "terminate")}
     return {
         "hostlist": request.host,
         "seq_no": _seq_no(situation),
@@ -116,9 +98,7 @@ def _seq_no(situation: TransferSetupSituation) -> str:
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
-        if name != situation.wanted.queue
-        and not is_transfer_queue(queue)
-        and not is_besteffort_queue(queue)
+        if name != situation.wanted.queue and not is_transfer_queue(queue) and not is_besteffort_queue(queue)
         for number in _numbers(queue.get("seq_no", "0"))
     ]
     highest = max(numbers, default=0)
@@ -149,9 +129,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
         "complex_values": ",".join(("remote=TRUE", *new_queue_resource_values(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
-    edit = SetupEdit(
-        verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text
-    )
+    edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
     slots, closed_by = with_noun(request.slots, "slot"), transfer_queue_load_thresholds(request)
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
     return CheckFinding(
@@ -166,16 +144,12 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
 def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
     """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
-    wrong = [
-        where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)
-    ]
+    wrong = [where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)]
     if not wrong or _plain(actual) == _plain(right):
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     edit = _edit(request, SetupEditVerb.REPLACE, name, right)
     mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
-    )
+    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
 
 
 def _plain(value: str) -> str:
@@ -188,33 +162,15 @@ def _plain(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _edit(
-    request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str
-) -> SetupEdit:
-    return SetupEdit(
-        verb=verb,
-        cell=request.home,
-        kind="queue",
-        name=request.queue,
-        attribute=attribute,
-        value=value,
-    )
+def _edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
+    return SetupEdit(verb=verb, cell=request.home, kind="queue", name=request.queue, attribute=attribute, value=value)
 
 
 def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
-    item, values_by_host = (
-        f"queue {request.queue}: remote",
-        queue_pairs_by_host(queue.get("complex_values", "")),
-    )
-    wrong = [
-        (where, values)
-        for where, values in values_by_host
-        if not is_true_in_qconf(values.get("remote", ""))
-    ]
+    item, values_by_host = (f"queue {request.queue}: remote", queue_pairs_by_host(queue.get("complex_values", "")))
+    wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
     if not wrong:
-        return CheckFinding(
-            item=item, state=FindingSeverity.OK, found=f"remote={values_by_host[0][1]['remote']}"
-        )
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
     edit = _edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
@@ -253,15 +209,10 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
     return f"{' and '.join(run)} would run on {request.host}" if run else ""
 
 
-def _environments(
-    situation: TransferSetupSituation, queue: Mapping[str, str]
-) -> Iterator[CheckFinding]:
+def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
     """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
-    listed = {
-        where: parse_qconf_words(value)
-        for where, value in queue_value_by_host(queue.get("pe_list", ""))
-    }
+    listed = {where: parse_qconf_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
             wrong = [where for where, names in listed.items() if name in names]
@@ -277,12 +228,7 @@ def _environments(
 
 
 def _environment(
-    request: WantedTransferQueue,
-    name: str,
-    actual: str,
-    right: str,
-    verb: SetupEditVerb,
-    wheres: Iterable[str],
+    request: WantedTransferQueue, name: str, actual: str, right: str, verb: SetupEditVerb, wheres: Iterable[str]
 ) -> CheckFinding:
     edit = _edit(request, verb, "pe_list", name)
     return CheckFinding(

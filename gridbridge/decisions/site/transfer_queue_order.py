@@ -10,11 +10,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_section import (
-    QueueOrder,
-    RenumberedTransferQueue,
-    TransferQueueOffer,
-)
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueOffer
 from gridbridge.model.status_report import with_noun
 
 WORDS = {
@@ -36,16 +32,12 @@ def estimated_wait_per_slot(offer: TransferQueueOffer) -> float:
     return round(ahead / offer.slots, 1) if offer.slots else inf
 
 
-def rank_transfer_queues(
-    offers: Iterable[TransferQueueOffer], order: QueueOrder
-) -> tuple[TransferQueueOffer, ...]:
+def rank_transfer_queues(offers: Iterable[TransferQueueOffer], order: QueueOrder) -> tuple[TransferQueueOffer, ...]:
     """Return transfer queues in the order in which the scheduler should try them.
 
     Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
     """
-    present = sorted(
-        offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue)
-    )
+    present = sorted(offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue))
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
     if order is QueueOrder.WAIT:
@@ -62,11 +54,7 @@ def renumber_transfer_queues(
     """
     if order is QueueOrder.SEQ_NO:
         return ()
-    numbered = [
-        (offer, offer.seq_no)
-        for offer in rank_transfer_queues(offers, order)
-        if offer.seq_no is not None
-    ]
+    numbered = [(offer, offer.seq_no) for offer in rank_transfer_queues(offers, order) if offer.seq_no is not None]
     changed: list[RenumberedTransferQueue] = []
     least = -1
     numbers = sorted(number for _, number in numbered)
@@ -75,10 +63,7 @@ def renumber_transfer_queues(
         if before != least:
             changed.append(
                 RenumberedTransferQueue(
-                    queue=offer.queue,
-                    before=before,
-                    after=least,
-                    why=queue_rank_reason(offer, order),
+                    queue=offer.queue, before=before, after=least, why=queue_rank_reason(offer, order)
                 )
             )
     return tuple(changed)
@@ -89,17 +74,13 @@ def restore_former_queue_numbers(
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues whose seq_no goes back to the original number."""
     return tuple(
-        RenumberedTransferQueue(
-            queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was"
-        )
+        RenumberedTransferQueue(queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was")
         for offer in offers
         if offer.seq_no is not None and former.get(offer.queue, offer.seq_no) != offer.seq_no
     )
 
 
-def is_queue_order_set_up(
-    offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]
-) -> bool:
+def is_queue_order_set_up(offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]) -> bool:
     """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
     Expected waits change every minute, so any seq_no are accepted once queues were numbered by
@@ -140,8 +121,7 @@ def describe_queue_order(offers: Iterable[TransferQueueOffer], order: QueueOrder
     """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     order_words = ", then ".join(
-        f"{offer.queue} ({queue_rank_reason(offer, order)})"
-        for offer in rank_transfer_queues(all_offers, order)
+        f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order)
     )
     is_so = not renumber_transfer_queues(all_offers, order)
     later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"

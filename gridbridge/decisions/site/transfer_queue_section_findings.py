@@ -21,9 +21,7 @@ EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
-def queue_section_findings(
-    policy: Policy, request: WantedTransferQueue
-) -> tuple[CheckFinding, ...]:
+def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
     """Check the values of a transfer queue's section; other keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
@@ -69,9 +67,7 @@ def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = N
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
-def queue_section_removal_edits(
-    policy: Policy, request: WantedTransferQueue
-) -> tuple[SetupEdit, ...]:
+def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) -> tuple[SetupEdit, ...]:
     """Return the edit that removes a transfer queue's section from gridbridge.toml."""
     return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
@@ -82,15 +78,11 @@ def _shown(queue: TransferQueue) -> str:
 
 def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
     """Return the changed keys of a queue's section, one line of TOML each."""
-    pairs = (
-        (key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right)
-    )
+    pairs = ((key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right))
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
 
 
 def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     """Return the edit that changes gridbridge.toml and keeps the file's comments."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
-    return SetupEdit(
-        verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))
-    )
+    return SetupEdit(verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))

@@ -16,10 +16,7 @@ from gridbridge.decisions.site.cell_access_rights import (
     user_list_removal_edits,
 )
 from gridbridge.decisions.site.sge_scheduler_settings import sge_scheduler_findings
-from gridbridge.decisions.site.transfer_host_configuration import (
-    SENSOR,
-    transfer_host_conf_findings,
-)
+from gridbridge.decisions.site.transfer_host_configuration import SENSOR, transfer_host_conf_findings
 from gridbridge.decisions.site.transfer_queue_complexes import (
     REMOTE,
     complex_definition_findings,
@@ -89,18 +86,12 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
     first. A wait lets the load values expire. A redundant configuration is deleted last.
     """
     request = situation.wanted
-    hosts = (
-        host
-        for name in other_queues
-        for host in parse_qconf_words(situation.home.queues[name]["hostlist"])
-    )
+    hosts = (host for name in other_queues for host in parse_qconf_words(situation.home.queues[name]["hostlist"]))
     own = (situation.home.host or {}).get("load_sensor", "")
     if not own or any(is_same_host(request.host, host) for host in hosts):
         return
     other_sensors = [sensor for sensor in parse_qconf_words(own) if sensor != SENSOR]
-    setting = SetupEdit(
-        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
-    )
+    setting = SetupEdit(verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor")
     if SENSOR in parse_qconf_words(own):
         yield replace(setting, value=",".join(other_sensors) or "none")
         yield _await_no_values(situation)
@@ -123,9 +114,7 @@ def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
     listed = parse_qconf_pairs(adjustments)
     if name in listed:
-        other_adjustments = ",".join(
-            f"{key}={value}" for key, value in listed.items() if key != name
-        )
+        other_adjustments = ",".join(f"{key}={value}" for key, value in listed.items() if key != name)
         yield SetupEdit(
             verb=SetupEditVerb.SET_SCHEDULER,
             cell=situation.wanted.home,
@@ -166,17 +155,11 @@ def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
 
 def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
     """Say whether another queue's load_thresholds use a load value."""
-    other_queues = (
-        queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
-    )
-    return any(
-        value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues
-    )
+    other_queues = (queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue)
+    return any(value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
 
 
-def _restored(
-    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
-) -> Iterator[SetupEdit]:
+def _restored(situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]) -> Iterator[SetupEdit]:
     cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
     for setting in reversed(list(former)):
         cell = cells.get(setting.done.cell)

@@ -19,17 +19,12 @@ from gridbridge.model.site.setup_findings_and_edits import (
 OFFERS = "offers remote=TRUE"
 
 
-def unconfigured_queue_findings(
-    queues: Mapping[str, QconfSettings], policy: Policy
-) -> Iterator[CheckFinding]:
+def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     """Report transfer queues of the home cluster missing in gridbridge.toml."""
     for name, queue in queues.items():
         is_ours = queue_runs_gridbridge_starter(queue) or is_transfer_queue(queue)
         if is_ours and name not in policy.queues:
-            yield _nameless(
-                name,
-                "runs gridbridge's starter" if queue_runs_gridbridge_starter(queue) else OFFERS,
-            )
+            yield _nameless(name, "runs gridbridge's starter" if queue_runs_gridbridge_starter(queue) else OFFERS)
 
 
 def _nameless(queue: str, trait: str) -> CheckFinding:
@@ -41,8 +36,7 @@ def _nameless(queue: str, trait: str) -> CheckFinding:
         state=FindingSeverity.BROKEN,
         found=f"{trait} and has no {section}: its jobs wait or fail",
         right=f"a {section} in {CONFIG}, or no such queue",
-        hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes"
-        " the queue",
+        hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes the queue",
     )
 
 
@@ -78,20 +72,12 @@ def writable_tmpdir_findings(
             state=FindingSeverity.NOTE,
             found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             right="a folder in which only root can write",
-            mend=(
-                SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
-                *(_move(cell, name) for name in names),
-            ),
+            mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR), *(_move(cell, name) for name in names)),
             hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
         )
 
 
 def _move(cell: str, queue: str) -> SetupEdit:
     return SetupEdit(
-        verb=SetupEditVerb.REPLACE,
-        cell=cell,
-        kind="queue",
-        name=queue,
-        attribute=TMPDIR,
-        value=SAFE_TMPDIR,
+        verb=SetupEditVerb.REPLACE, cell=cell, kind="queue", name=queue, attribute=TMPDIR, value=SAFE_TMPDIR
     )

@@ -10,12 +10,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 
 CLUSTER_FAULTS = frozenset(
@@ -79,9 +74,7 @@ class BreakerEvidence:
         return is_owner_task_in_home_queue(self.name, self.owner, self.queue, home)
 
 
-def is_owner_task_in_home_queue(
-    transfer: str, owner: str, queue: str, home: ClusterSnapshot
-) -> bool:
+def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
     """Say whether the home cluster lists the owner's task in the given queue.
 
     A restarted or failed task counts too, because this task was in a queue before. A held task that
@@ -127,23 +120,14 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
     is_news = before is None or before.cause != transfer.cause
     if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):
         return ""
-    is_left = (
-        bool(transfer.verdict) or transfer.is_over or transfer.phase == StarterPhase.SUBMITTING
-    )
+    is_left = bool(transfer.verdict) or transfer.is_over or transfer.phase == StarterPhase.SUBMITTING
     is_fast = transfer.updated_at - transfer.created_at <= fast
-    return (
-        transfer.cause
-        if is_left and is_fast and transfer.desired != DesiredLocalJobState.DEAD
-        else ""
-    )
+    return transfer.cause if is_left and is_fast and transfer.desired != DesiredLocalJobState.DEAD else ""
 
 
 def has_remote_job_run(transfer: Transfer) -> bool:
     """Say whether a transfer's remote job was listed as running or ended by itself."""
-    ended = transfer.verdict and transfer.verdict.outcome in (
-        TransferOutcome.EXIT,
-        TransferOutcome.SIGNAL,
-    )
+    ended = transfer.verdict and transfer.verdict.outcome in (TransferOutcome.EXIT, TransferOutcome.SIGNAL)
     if ended and transfer.cause not in (TransferFailureCause.LOST, TransferFailureCause.PREEMPTED):
         return True
     return transfer.remote_state.has_begun
@@ -161,9 +145,7 @@ def update_breaker(
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
         return forget_submission_failures(breaker)
-    return count_fast_failure(
-        breaker, observation, have_other_owners_jobs(observation, transfers), now, policy
-    )
+    return count_fast_failure(breaker, observation, have_other_owners_jobs(observation, transfers), now, policy)
 
 
 def clear_owner_breaker_failures(
@@ -176,8 +158,7 @@ def clear_owner_breaker_failures(
     failed = tuple(
         shown_failure
         for shown_failure in breaker.failed
-        if shown_failure.owner != observation.owner
-        or (keeps_accepted and shown_failure.was_accepted)
+        if shown_failure.owner != observation.owner or (keeps_accepted and shown_failure.was_accepted)
     )
     return replace(breaker, failed=failed)
 
@@ -207,12 +188,8 @@ def count_fast_failure(
     """
     if breaker.until and now < breaker.until:
         return breaker  # a job submitted before the queues closed is no probe
-    fresh = PublishedFastJobFailure(
-        job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
-    )
-    older = (
-        shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job
-    )
+    fresh = PublishedFastJobFailure(job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted)
+    older = (shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job)
     failed = (*older, fresh)[-policy.failures :]
     counted = replace(breaker, failed=failed, cause=observation.cause)
     owners = {*breaker.owners, *(shown_failure.owner for shown_failure in failed)}
@@ -242,14 +219,10 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
     """Drop submission failures from a breaker when its cluster accepts jobs again."""
     if breaker.times:
         return breaker
-    return replace(
-        breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted)
-    )
+    return replace(breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted))
 
 
-def first_probe_times(
-    breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
-) -> dict[str, datetime]:
+def first_probe_times(breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
     """Return the start of each owner's first probe, the first job after the pause.
 
     Only transfers that the home job list has proved are probes.
@@ -258,17 +231,12 @@ def first_probe_times(
     for transfer in transfers:
         is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnershipProof.YES
         if breaker.until and is_probe and transfer.created_at > breaker.until:
-            since[transfer.owner] = min(
-                transfer.created_at, since.get(transfer.owner, transfer.created_at)
-            )
+            since[transfer.owner] = min(transfer.created_at, since.get(transfer.owner, transfer.created_at))
     return since
 
 
 def are_queues_closed(
-    breaker: PublishedClusterBreaker,
-    probes: Mapping[str, datetime],
-    now: datetime,
-    policy: BreakerSection,
+    breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
     """Say whether a breaker keeps queues closed, in its pause or during a probe.
 

@@ -5,13 +5,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues
-from gridbridge.model.transfer.load_values import (
-    CLOSED,
-    FREE,
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 
 def cluster_load_values(
@@ -41,6 +35,4 @@ def find_local_only_queues(
     if not onward or not local:
         return None
     names = ",".join(sorted({queue.queue for queue in local}))
-    return LocalOnlyQueues(
-        queues=names, all_say="yes" if all(queue.says_stay for queue in local) else ""
-    )
+    return LocalOnlyQueues(queues=names, all_say="yes" if all(queue.says_stay for queue in local) else "")

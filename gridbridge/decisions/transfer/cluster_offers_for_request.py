@@ -6,11 +6,7 @@ Engine would refuse the whole job, is omitted with a note.
 
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.job_request import (
-    JobRequest,
-    format_resource_condition,
-    split_name_and_relation,
-)
+from gridbridge.model.job_request import JobRequest, format_resource_condition, split_name_and_relation
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 
 WILD = frozenset("*?[")
@@ -27,18 +23,12 @@ def require_cluster_offers_request(
     """
     for name in (_bare(resource) for resource, _ in request.hard):
         _require(_is_in(name, vocabulary.resource), remote, f"resource {name}")
-    _require(
-        not request.pe or _is_pe(request.pe, vocabulary),
-        remote,
-        f"parallel environment {request.pe}",
-    )
+    _require(not request.pe or _is_pe(request.pe, vocabulary), remote, f"parallel environment {request.pe}")
     is_project = not request.project or _is_in(request.project, vocabulary.project)
     _require(is_project, remote, f"project {request.project}")
     for name in request.queues:
         _require(_is_in(name, vocabulary.queue), remote, f"queue {name}")
-    unknown = tuple(
-        pair for pair in request.soft if not _is_in(_bare(pair[0]), vocabulary.resource)
-    )
+    unknown = tuple(pair for pair in request.soft if not _is_in(_bare(pair[0]), vocabulary.resource))
     return request.but(
         soft=tuple(pair for pair in request.soft if pair not in unknown),
         notes=(*request.notes, *(_left_out(*pair, remote) for pair in unknown)),
@@ -57,9 +47,7 @@ def list_names_not_offered(
     return tuple(name for name, is_there in offers if not is_there)
 
 
-def conditions_sge_cannot_express(
-    vocabulary: NamesOfferedByCluster, request: JobRequest
-) -> tuple[str, ...]:
+def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
     """Return conditions on numbers and booleans that Grid Engine can't express.
 
     Grid Engine compares only strings with an expression (complex(5)), so a number allows neither
@@ -70,11 +58,7 @@ def conditions_sge_cannot_express(
     conditions = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
     conditions += [pair for clause in request.either for pair in clause]
     return tuple(
-        dict.fromkeys(
-            format_resource_condition(*pair)
-            for pair in conditions
-            if _is_number(pair[0], vocabulary)
-        )
+        dict.fromkeys(format_resource_condition(*pair) for pair in conditions if _is_number(pair[0], vocabulary))
     )
 
 

@@ -31,9 +31,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
     """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnershipProof.YES
-    may_have_left = (
-        transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
-    )
+    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
     is_asked = local.taken_at > transfer.created_at and not may_have_left
     return transfer.listed or (OwnershipProof.NO if is_asked else "")
 
@@ -56,9 +54,7 @@ def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) 
 
 def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the uids of transfers whose owner the home list has proved."""
-    return frozenset(
-        transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES
-    )
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES)
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
@@ -70,9 +66,7 @@ def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]
 
 def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
     """Say whether everybody may see a transfer: its owner is proved or not refuted."""
-    return transfer.listed == OwnershipProof.YES or (
-        not transfer.listed and transfer.created_at > young
-    )
+    return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
 
 
 def usage_records_of_proved_owner(
@@ -82,9 +76,7 @@ def usage_records_of_proved_owner(
 
     Anybody may submit remote jobs under the account name of a transfer.
     """
-    by_name = {
-        transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES
-    }
+    by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES}
     if not by_name:
         return records
     people = {transfer.owner for transfer in by_name.values()}
@@ -134,9 +126,7 @@ def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
 
 
 def may_remote_id_be_reused(
-    transfer: Transfer,
-    now: RemoteJobIdentity,
-    listed_before: Mapping[TransferKey, RemoteJobIdentity],
+    transfer: Transfer, now: RemoteJobIdentity, listed_before: Mapping[TransferKey, RemoteJobIdentity]
 ) -> bool:
     """Say whether a transfer's remote job id may belong to another job by now.
 

@@ -39,34 +39,22 @@ def plan_outliving_job_deletions(
             yield TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def find_orphan_jobs(
-    transfers: Iterable[Transfer], situation: TransferDecisionInputs
-) -> Iterator[OrphanJob]:
+def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanJob]:
     """Find held remote jobs under our transfer names that no transfer has recorded.
 
     A transfer with remote id 0 is still being submitted, so its held job is no orphan. Only a
     transfer of the same owner counts.
     """
-    recorded = frozenset(
-        (transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers
-    )
+    recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
     for remote in situation.snapshots.values():
         for row in (row for rows in remote.jobs.values() for row in rows):
-            is_ours = (
-                _our_name(row, situation.home) and row.state.is_held and not row.state.is_deleting
-            )
+            is_ours = _our_name(row, situation.home) and row.state.is_held and not row.state.is_deleting
             name = (row.name, row.owner)
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
             if why := _orphaned(row, name in open_names, situation.now):
-                yield OrphanJob(
-                    cluster=remote.cluster,
-                    job_id=row.job_id,
-                    name=row.name,
-                    owner=row.owner,
-                    why=why,
-                )
+                yield OrphanJob(cluster=remote.cluster, job_id=row.job_id, name=row.name, owner=row.owner, why=why)
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
@@ -90,9 +78,7 @@ def _fresh(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnap
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
-def _row(
-    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
-) -> JobListRow | None:
+def _row(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> JobListRow | None:
     """Return the row of the remote job, or of OAR's copy after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import (
-    TransferDecisionInputs,
-    find_home_task_of_transfer,
-)
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, with_noun
@@ -77,16 +74,9 @@ def _recallable(
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> list[RecallCandidate]:
-    oldest = sorted(
-        transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name)
-    )
+    oldest = sorted(transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name))
     judged = (
-        (
-            transfer,
-            *_recall_need(
-                transfer, situation, queues.get(transfer.queue), troubles.get(transfer.remote, "")
-            ),
-        )
+        (transfer, *_recall_need(transfer, situation, queues.get(transfer.queue), troubles.get(transfer.remote, "")))
         for transfer in oldest
     )
     return _in_turn(candidate for candidate in judged if candidate[1] and candidate[2])
@@ -124,11 +114,7 @@ def _recall_need(
 def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
     """Return the list row of a waiting remote job whose starter sleeps; else None."""
     row = situation.row(transfer)
-    if (
-        row is None
-        or not transfer.since
-        or not _sleeps(transfer, situation, (StarterPhase.RELEASED,))
-    ):
+    if row is None or not transfer.since or not _sleeps(transfer, situation, (StarterPhase.RELEASED,)):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
     return row if is_fresh and is_remote_job_ready_to_start(row) else None
@@ -145,9 +131,7 @@ def is_remote_job_ready_to_start(row: JobListRow) -> bool:
     return row.state.word == JobStateFact.WAITING
 
 
-def _why(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str
-) -> str:
+def _why(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
     if queue is None or not queue.recall_wait_s or waited < SETTLING:
@@ -161,9 +145,7 @@ def _why(
 
 
 def _slots(needed: int, free: int) -> str:
-    return (
-        f"it needs {with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
-    )
+    return f"it needs {with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
@@ -180,19 +162,12 @@ def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int
     return row.slots if row and row.owner == transfer.owner else 0
 
 
-def _why_silent(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None
-) -> str:
+def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None) -> str:
     """Return the reason to recall a task from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
-    silent, limit = (
-        time_since_cluster_answered(transfer, situation),
-        timedelta(seconds=queue.recall_unreachable_s),
-    )
-    if silent < limit or not _sleeps(
-        transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)
-    ):
+    silent, limit = (time_since_cluster_answered(transfer, situation), timedelta(seconds=queue.recall_unreachable_s))
+    if silent < limit or not _sleeps(transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
         return ""
     passed = format_duration(silent)
     return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
@@ -200,9 +175,7 @@ def _why_silent(
 
 def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
     """Say whether a starter sleeps and its job is to be neither suspended nor deleted."""
-    is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (
-        transfer.verdict or transfer.is_over
-    )
+    is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
 
@@ -216,12 +189,7 @@ def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionI
 
 def waits_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a started remote job waits only for its claim grant."""
-    if (
-        not is_claim_granted_by_home(transfer.claim)
-        or transfer.claimed
-        or transfer.verdict
-        or transfer.is_over
-    ):
+    if not is_claim_granted_by_home(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.row(transfer)
     if row is None or row.owner != transfer.owner:

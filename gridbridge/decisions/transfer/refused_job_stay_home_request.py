@@ -55,9 +55,7 @@ def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]
     """Return a queue list without transfer queues, '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
-    return ",".join(
-        word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without)
-    )
+    return ",".join(word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without))
 
 
 def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
@@ -82,9 +80,5 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     hosts, gives no. A job without an eligible queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_include_queue(queues, name)]
-    may = (
-        says
-        and not asks_for_remote(hard)
-        and not any("FALSE" in setting.upper() for setting in says)
-    )
+    may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)
     return YES if may else NO

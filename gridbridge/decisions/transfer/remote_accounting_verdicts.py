@@ -38,10 +38,7 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     if end.exit_status == FENCED_STATUS and lacks_claim_grant(transfer):
         reason = f"fenced at {transfer.remote}: it got no grant"
         return verdict.but(
-            outcome=TransferOutcome.REQUEUE,
-            claim=FENCED,
-            cause=TransferFailureCause.UNGRANTED,
-            reason=reason,
+            outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED, reason=reason
         )
     if why := why_job_not_started(end):
         return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
@@ -53,9 +50,7 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     return _verdict_unseen(verdict, transfer, end, reason)
 
 
-def _verdict_unseen(
-    verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str
-) -> TransferMessage:
+def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
     """Return the verdict on a remote job whose exit status and signal are unknown."""
     cause, killed = TransferFailureCause.LOST, "killed with its host: "
     if end.is_preempted:
@@ -64,12 +59,8 @@ def _verdict_unseen(
     if transfer.rerun == YES:
         return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
     if end.is_unstarted:
-        return verdict.but(
-            outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}"
-        )
-    return verdict.but(
-        outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}"
-    )
+        return verdict.but(outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}")
+    return verdict.but(outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
 
 
 def _amount_text(amount: float | None) -> str:
@@ -141,14 +132,10 @@ def _decimal(amount: float) -> str:
     return f"{amount:.6f}".rstrip("0").rstrip(".")
 
 
-def prefer_accounted_usage(
-    records: Iterable[RemoteJobRunAccounting],
-) -> tuple[RemoteJobRunAccounting, ...]:
+def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
     """Drop a verdict's usage record if the accounting has a record of the same job."""
     all_of_them = tuple(records)
-    accounted = {
-        (record.transfer, record.job_id) for record in all_of_them if record.failed is not None
-    }
+    accounted = {(record.transfer, record.job_id) for record in all_of_them if record.failed is not None}
     return tuple(
         record
         for record in all_of_them

@@ -68,18 +68,14 @@ class HomeOrRemoteRequest:
         return f"{type(self).__name__}({values})"
 
 
-def translate_request(
-    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
-) -> HomeOrRemoteRequest:
+def translate_request(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> HomeOrRemoteRequest:
     """Translate a job's request for a cluster; UnmappableRequest if impossible."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(request, mapping, remote)
     return HomeOrRemoteRequest(
         hard=_with_defaults(_met(hard), request, mapping, remote),
-        soft=tuple(
-            pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)
-        ),
+        soft=tuple(pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)),
         pe=pe,
         slots=slots,
         project=_project(request.project, mapping, remote),
@@ -90,22 +86,16 @@ def translate_request(
     )
 
 
-def _with_defaults(
-    mapped: Pairs, request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
-) -> Pairs:
+def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> Pairs:
     """Add the mapping's default resources that the job does not request.
 
     An unlimited amount counts as no request. A request by the resource's name or shortcut replaces
     the default.
     """
     names = {
-        resource_long_name(name)
-        for name, value in request.hard
-        if not grid_engine_amounts.is_unlimited_amount(value)
+        resource_long_name(name) for name, value in request.hard if not grid_engine_amounts.is_unlimited_amount(value)
     }
-    missing = [
-        (name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names
-    ]
+    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names]
     for name, rule in missing:
         if rule.require:
             raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
@@ -134,11 +124,7 @@ def _larger(name: str, first: str, second: str) -> str:
 
 
 def _size(value: str) -> float:
-    return (
-        float("inf")
-        if grid_engine_amounts.is_unlimited_amount(value)
-        else grid_engine_amounts.parse_amount(value)
-    )
+    return float("inf") if grid_engine_amounts.is_unlimited_amount(value) else grid_engine_amounts.parse_amount(value)
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
@@ -185,9 +171,7 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(
-    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
-) -> tuple[str, int, str]:
+def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
     """Return the remote parallel environment, its number of slots, and their spread."""
     if not request.pe:
         return "", request.slots, ""

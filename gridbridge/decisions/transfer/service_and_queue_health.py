@@ -14,12 +14,7 @@ from gridbridge.model.published import (
     PublishedTransferQueue,
 )
 from gridbridge.model.states import QueueInstanceStateFact
-from gridbridge.model.status_report import (
-    ClusterStatusReport,
-    TransferQueueReport,
-    format_duration,
-    with_noun,
-)
+from gridbridge.model.status_report import ClusterStatusReport, TransferQueueReport, format_duration, with_noun
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
@@ -69,9 +64,7 @@ def first_configuration_problem(problems: Sequence[str]) -> str:
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
-def report_cluster_reachability(
-    cluster: PublishedClusterAnswer, now: datetime
-) -> ClusterStatusReport:
+def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) -> ClusterStatusReport:
     """Report whether a cluster answers, and its waiting jobs and free slots."""
     return ClusterStatusReport(
         cluster=cluster.cluster,
@@ -152,9 +145,7 @@ def _why_closed(
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
-def _closing_threshold(
-    route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
-) -> str:
+def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Name the load value that closes a transfer queue; '' for an open queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"

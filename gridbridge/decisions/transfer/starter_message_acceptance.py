@@ -35,8 +35,7 @@ INTENT_REASONS = {  # the reason shown to people for each intent
     DesiredLocalJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "its h_rt has passed at home without effect: the remote limit decides;"
-    " the home accounting will say failed 37"
+    "its h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
@@ -57,13 +56,7 @@ class ReceivedStarterMessage:
 
 
 def apply_starter_message(
-    transfer: Transfer | None,
-    message: TransferMessage,
-    *,
-    uid: int,
-    owner: str,
-    record: str,
-    now: datetime,
+    transfer: Transfer | None, message: TransferMessage, *, uid: int, owner: str, record: str, now: datetime
 ) -> Transfer | RejectedStarterMessage:
     """Apply a spool message to its transfer; `record` is the path of the message's file."""
     if reason := invalid_message_value(message):
@@ -88,9 +81,7 @@ def apply_starter_message(
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
     """Return the transfer as a spool message changes it, or the message's refusal."""
-    return reject_wrong_route(
-        received.message, received.home, received.routes
-    ) or apply_starter_message(
+    return reject_wrong_route(received.message, received.home, received.routes) or apply_starter_message(
         received.known,
         received.message,
         uid=received.uid,
@@ -174,11 +165,7 @@ def invalid_message_value(message: TransferMessage) -> str:
         return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:
         return "the guard is unknown"
-    if (
-        message.kind == TransferMessageKind.RECORD
-        and message.claim
-        and not is_valid_claim_name(message.claim)
-    ):
+    if message.kind == TransferMessageKind.RECORD and message.claim and not is_valid_claim_name(message.claim):
         return "the claim is invalid; expected KIND.TOKEN"
     key = find_key_of_too_long_value(message)
     return f"its {key} is too long" if key else ""
@@ -198,18 +185,10 @@ def _attempt(transfer: Transfer) -> int:
 
 
 def _record(
-    transfer: Transfer | None,
-    message: TransferMessage,
-    *,
-    uid: int,
-    owner: str,
-    record: str,
-    now: datetime,
+    transfer: Transfer | None, message: TransferMessage, *, uid: int, owner: str, record: str, now: datetime
 ) -> Transfer | RejectedStarterMessage:
     if message.phase not in PHASE_ORDER:
-        return RejectedStarterMessage(
-            what=message.transfer, reason=f"unknown phase {message.phase!r}"
-        )
+        return RejectedStarterMessage(what=message.transfer, reason=f"unknown phase {message.phase!r}")
     fresh = Transfer(
         name=message.transfer,
         uid=uid,
@@ -254,12 +233,7 @@ def _record(
 
 def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
     """Say whether a starter's record only repeats facts that the service has stored."""
-    facts = (
-        fresh.phase,
-        fresh.wake,
-        fresh.remote_id or transfer.remote_id,
-        fresh.rerun or transfer.rerun,
-    )
+    facts = (fresh.phase, fresh.wake, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
     is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
     return is_same and fresh.claim == transfer.claim
 
@@ -274,33 +248,23 @@ def _progress(message: TransferMessage) -> str:
     return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
 
 
-def _intent(
-    transfer: Transfer, message: TransferMessage, now: datetime
-) -> Transfer | RejectedStarterMessage:
+def _intent(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer | RejectedStarterMessage:
     if message.kind == TransferMessageKind.SPARED:
         return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
-        return RejectedStarterMessage(
-            what=message.transfer, reason=f"unknown intent {message.desired!r}"
-        )
+        return RejectedStarterMessage(what=message.transfer, reason=f"unknown intent {message.desired!r}")
     if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
-    return transfer.but(
-        desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired]
-    )
+    return transfer.but(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
 
 
-def _ended(
-    transfer: Transfer, message: TransferMessage, now: datetime
-) -> Transfer | RejectedStarterMessage:
+def _ended(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
         return RejectedStarterMessage(
             what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
         )
     if not _is_end(message):
-        return RejectedStarterMessage(
-            what=message.transfer, reason=f"invalid job end: {message.outcome!r}"
-        )
+        return RejectedStarterMessage(what=message.transfer, reason=f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -339,9 +303,7 @@ def _ended_by_home(closed: Transfer) -> Transfer:
 
     Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
     """
-    return closed.but(
-        desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE
-    )
+    return closed.but(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
 
 
 def describe_job_end(message: TransferMessage) -> str:

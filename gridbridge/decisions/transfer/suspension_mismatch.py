@@ -42,11 +42,7 @@ def find_suspension_mismatch(
     `shows` are the clusters whose job lists show a suspension by the service.
     """
     home = situation.snapshots.get(situation.home)
-    if (
-        not _may_follow(transfer, situation)
-        or not home
-        or not transfer.is_older_than(home.taken_at)
-    ):
+    if not _may_follow(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
     is_now = _at_home(transfer.local_state)
     if not is_now:
@@ -63,11 +59,7 @@ def find_suspension_mismatch(
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a transfer's starter sleeps and has no deletion or end to handle."""
-    is_free = (
-        not transfer.is_over
-        and transfer.verdict is None
-        and transfer.desired != DesiredLocalJobState.DEAD
-    )
+    is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
 
@@ -83,11 +75,7 @@ def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
 
     A remote job that is suspended without our hold was suspended by a remote administrator.
     """
-    is_fresh = (
-        transfer.seen_at is not None
-        and transfer.is_older_than(transfer.seen_at)
-        and not transfer.missed_polls
-    )
+    is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_ending(state):
         return False

@@ -44,9 +44,7 @@ class TransferDecisionInputs:
         if transfer.remote_id:
             return _own(remote.find(transfer.remote_id), transfer)
         rows = (row for rows in remote.jobs.values() for row in rows)
-        return next(
-            (row for row in rows if row.name == transfer.name and _own(row, transfer)), None
-        )
+        return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
 
 
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
@@ -79,28 +77,17 @@ def keep_rows_deciding_transfers(
         requeued_jobs=situation.requeued_jobs & local_ids,
         dropped=situation.dropped & {transfer.remote for transfer in transfers},
         with_new_starter=situation.with_new_starter & {transfer.key for transfer in transfers},
-        deleted_at_home={
-            name: since for name, since in situation.deleted_at_home.items() if name in names
-        },
+        deleted_at_home={name: since for name, since in situation.deleted_at_home.items() if name in names},
     )
 
 
-def _rows(
-    snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
-) -> ClusterSnapshot:
+def _rows(snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]) -> ClusterSnapshot:
     """Keep only a snapshot's rows with the id or name of a transfer, or an id in `ids`."""
     at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
     ids = ids | {transfer.remote_id for transfer in at_cluster}
     names = {transfer.name for transfer in at_cluster}
-    jobs = {
-        job: rows
-        for job, rows in snapshot.jobs.items()
-        if job in ids or any(row.name in names for row in rows)
-    }
+    jobs = {job: rows for job, rows in snapshot.jobs.items() if job in ids or any(row.name in names for row in rows)}
     queues = {row.queue for rows in jobs.values() for row in rows}
     return replace(
-        snapshot,
-        jobs=jobs,
-        queues=tuple(queue for queue in snapshot.queues if queue.name in queues),
-        copies=(),
+        snapshot, jobs=jobs, queues=tuple(queue for queue in snapshot.queues if queue.name in queues), copies=()
     )

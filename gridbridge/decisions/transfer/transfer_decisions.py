@@ -11,25 +11,14 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.decisions.transfer.local_task_ownership import prove_transfer_owner_by_home
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
-from gridbridge.decisions.transfer.transfer_decision_inputs import (
-    TransferDecisionInputs,
-    find_home_task_of_transfer,
-)
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer.transfer_round_plan import (
-    TransferAction,
-    TransferActKind,
-    TransferRoundPlan,
-)
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind, TransferRoundPlan
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferFailureCause,
-    TransferMessage,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_name import parse_transfer_name
 
 SETTLE = timedelta(seconds=10)  # time for a new starter to send its record
@@ -70,8 +59,7 @@ def update_transfer_from_answers(
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(
-            cause=TransferFailureCause.DROPPED,
-            reason=transfer_explanation.unconfigured_cluster_reason(transfer.remote),
+            cause=TransferFailureCause.DROPPED, reason=transfer_explanation.unconfigured_cluster_reason(transfer.remote)
         )
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
 
@@ -82,9 +70,7 @@ def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
     return transfer.is_older_than(remote.taken_at) and not counted
 
 
-def _observe_remote(
-    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
-) -> Transfer:
+def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> Transfer:
     row = situation.row(transfer)
     if row is None:
         return transfer.but(
@@ -114,10 +100,7 @@ def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
 
 
 def decide_transfer_actions(
-    transfer: Transfer,
-    situation: TransferDecisionInputs,
-    policy: PollerSection,
-    home_row: JobListRow | None,
+    transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: JobListRow | None
 ) -> list[TransferAction]:
     """Return the actions that are due for a transfer, usually none."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
@@ -130,9 +113,7 @@ def decide_transfer_actions(
     if is_dead:
         local = situation.snapshots.get(situation.home)
         is_new = _is_number_reused(transfer, local, home_row, situation.queues)
-        return _delete_and_close(
-            transfer, situation, NUMBER_REUSED if is_new else "deleted at home", home_row
-        )
+        return _delete_and_close(transfer, situation, NUMBER_REUSED if is_new else "deleted at home", home_row)
     if _has_no_starter(transfer, situation):
         return _adopt_or_delete(transfer, situation, home_row)
     return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
@@ -144,9 +125,7 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(TransferActKind.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
-        return [
-            _action(TransferActKind.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")
-        ]
+        return [_action(TransferActKind.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")]
     return []
 
 
@@ -154,27 +133,14 @@ def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[
     """Plan the verdict's publication; a rescheduled task first needs a new starter."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
-        return [
-            _action(
-                TransferActKind.PUBLISH,
-                transfer,
-                describe_job_end(transfer.verdict),
-                transfer.verdict,
-            )
-        ]
+        return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
-        return [
-            _action(TransferActKind.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")
-        ]
+        return [_action(TransferActKind.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")]
     if _is_gone_at_home(transfer, situation):
         return [_action(TransferActKind.CLOSE, transfer, "the local job is gone")]
-    return [
-        _action(
-            TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict
-        )
-    ]
+    return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
 
 
 def _delete_and_close(
@@ -215,9 +181,7 @@ def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> li
     return [_action(TransferActKind.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
-def _may_still_run(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
-) -> bool:
+def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
     Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. An
@@ -238,18 +202,13 @@ def _runs_at_home(transfer: Transfer, home_row: JobListRow | None, queues: froze
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
-def is_home_job_id_reused(
-    transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]
-) -> bool:
+def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
     """Say whether another job at home now has a transfer's job number."""
     return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
 def _is_number_reused(
-    transfer: Transfer,
-    home: ClusterSnapshot | None,
-    home_row: JobListRow | None,
-    queues: frozenset[str],
+    transfer: Transfer, home: ClusterSnapshot | None, home_row: JobListRow | None, queues: frozenset[str]
 ) -> bool:
     """Say whether another job of a transfer's number runs in an ordinary home queue.
 
@@ -305,11 +264,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 def _is_gone_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     local = situation.snapshots.get(situation.home)
-    return (
-        local is not None
-        and transfer.is_older_than(local.taken_at - SETTLE)
-        and not transfer.local_state.is_listed
-    )
+    return local is not None and transfer.is_older_than(local.taken_at - SETTLE) and not transfer.local_state.is_listed
 
 
 def _action(
@@ -331,9 +286,7 @@ def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datet
     return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
 
 
-def look_up_pushed_ends(
-    transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]
-) -> list[TransferAction]:
+def look_up_pushed_ends(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
     """Return end look-ups for pushed ids of a cluster's jobs without a verdict."""
     return [
         _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed its end")

@@ -6,19 +6,11 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.service_and_queue_health import cluster_silence
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.published import (
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-    PublishedTransferHistory,
-)
+from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
 from gridbridge.model.status_report import TransferAttemptExplanation, format_duration
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 
 
@@ -101,9 +93,7 @@ def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
     return f"{transfer.remote_state}{host}{since}"
 
 
-def explain_transfer_wait(
-    transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime
-) -> str:
+def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Describe the event that a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
@@ -149,10 +139,7 @@ def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
         return f"the next answer of {transfer.remote}"
     if _is_unheard(transfer, shown):
         return f"news of host {transfer.remote_host}, which {transfer.remote} does not hear of"
-    if (
-        transfer.there.word == JobStateFact.SUSPENDED
-        and transfer.desired == DesiredLocalJobState.SUSPENDED
-    ):
+    if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
         return f"{_own_resume(transfer)}: it is suspended at {transfer.remote} by your suspend"
     if transfer.there.word == JobStateFact.SUSPENDED:
         return f"a resume: it is suspended at {transfer.remote}{_suspender(transfer.there)}"
@@ -172,8 +159,7 @@ def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> b
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(
-        queue.host == transfer.remote_host and QueueInstanceStateFact.UNREACHABLE in queue.facts
-        for queue in queues
+        queue.host == transfer.remote_host and QueueInstanceStateFact.UNREACHABLE in queue.facts for queue in queues
     )
 
 

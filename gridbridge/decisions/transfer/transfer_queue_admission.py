@@ -20,9 +20,7 @@ def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section:
     return f"{owner} has no account in [{section}]"
 
 
-def why_queue_refuses_job(
-    queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]
-) -> str:
+def why_queue_refuses_job(queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]) -> str:
     """Return the reason why a queue refuses a job of a member of `groups`; else ''."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):

@@ -14,13 +14,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer import guard
 from gridbridge.model.transfer.guard import HomeStartGuard, Pairs
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    ERROR,
-    REQUEUE,
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import ERROR, REQUEUE, DesiredLocalJobState, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 
 UNDELIVERED_REASON = "rescheduled at home: the qmaster did not hear the job's end"
@@ -42,23 +36,16 @@ def does_ended_task_wait_again(ended: Transfer, local: ClusterSnapshot) -> bool:
     return is_home_answer_after_task_end(ended, local) and row is not None and row.state.is_put_back
 
 
-def ended_transfer_of_requeued_job(
-    attempts: Iterable[Transfer], message: TransferMessage
-) -> Transfer | None:
+def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: TransferMessage) -> Transfer | None:
     """Return the ended transfer whose end a rescheduled task may have missed."""
-    last = max(
-        attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None
-    )
+    last = max(attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_home_have_missed_task_end(last)
     return last if is_known and message.restarted == RESTARTED_ANSWER else None
 
 
 def is_ended_task_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether home no longer lists an ended transfer's task, so home has the end."""
-    return (
-        is_home_answer_after_task_end(ended, local)
-        and find_home_task_of_transfer(ended, local) is None
-    )
+    return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
 
 def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
@@ -84,30 +71,18 @@ def transfers_without_hold(transfers: Iterable[Transfer], local: ClusterSnapshot
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
-def jobs_with_guard_not_in_state(
-    transfers: Iterable[Transfer], local: ClusterSnapshot
-) -> tuple[int, ...]:
+def jobs_with_guard_not_in_state(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose guard is no hold and so is missing in qstat's states."""
-    hidden = (
-        transfer
-        for transfer in transfers
-        if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local)
-    )
+    hidden = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local))
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
-def guard_to_restore(
-    transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]
-) -> str:
+def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]) -> str:
     """Return the kind of guard that a local task lacks and needs again; '' for none."""
-    if request.owner != transfer.owner or (
-        transfer.guard == HomeStartGuard.START and request.is_deferred
-    ):
+    if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)
-    guard_wanted = guard.choose_home_start_guard(
-        request.hard, request.queues, transfer_queues, is_array
-    )
+    guard_wanted = guard.choose_home_start_guard(request.hard, request.queues, transfer_queues, is_array)
     if transfer.guard == HomeStartGuard.START:
         return HomeStartGuard.START
     return "" if guard_wanted == HomeStartGuard.NONE else guard_wanted

@@ -16,12 +16,7 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
-from gridbridge.errors import (
-    CommandFailed,
-    NewHostInNoQueue,
-    NewMachineAddressInUse,
-    TasksOnLostHost,
-)
+from gridbridge.errors import CommandFailed, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
@@ -108,10 +103,7 @@ class ExecutionHostMembership(Protocol):
 
 
 def enable_node_queues(
-    node: BalancerOwnedNode,
-    membership: ExecutionHostMembership,
-    closed: frozenset[str],
-    now: datetime,
+    node: BalancerOwnedNode, membership: ExecutionHostMembership, closed: frozenset[str], now: datetime
 ) -> BalancerOwnedNode:
     """Enable a node's queues except `closed` queues; return the node as ready since `now`."""
     step = membership.open(node.name, closed)
@@ -157,9 +149,7 @@ class GridEngineHostMembership:
             for queue in node.queues or usual:
                 execution_hosts.set_queue_slots(self.cell, node.name, queue, node.slots)
             if node.is_filled_last:
-                execution_hosts.place_host_last_in_queues(
-                    self.cell, node.name, node.queues or usual
-                )
+                execution_hosts.place_host_last_in_queues(self.cell, node.name, node.queues or usual)
         return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:
@@ -199,10 +189,7 @@ class GridEngineHostMembership:
     def look(self, host: str) -> HostIdleCheck:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
-        promised = [
-            instance.rpartition("@")[2]
-            for instance in advance_reservations.query_reserved_slots(self.cell)
-        ]
+        promised = [instance.rpartition("@")[2] for instance in advance_reservations.query_reserved_slots(self.cell)]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
         return HostIdleCheck(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
@@ -270,9 +257,7 @@ class GridEngineHostMembership:
 
     def _used(self, host: str) -> list[HostQueueInstance]:
         return [
-            instance
-            for instance in execution_hosts.query_host_queue_instances(self.cell, host)
-            if instance.is_used
+            instance for instance in execution_hosts.query_host_queue_instances(self.cell, host) if instance.is_used
         ]
 
     def _name(self, node: MachineToJoinCell) -> None:
@@ -317,9 +302,7 @@ def local_host_membership(policy: Policy) -> ExecutionHostMembership:
 
 def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
     cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
-    return GridEngineHostMembership(
-        cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
-    )
+    return GridEngineHostMembership(cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell))
 
 
 def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:

@@ -30,14 +30,10 @@ def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
 
 def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
     """Store the recent task ends; raise StateError when storing fails."""
-    safe_files.replace_file_atomically(
-        path, published_json.encode_published_value(ends), durable=False
-    )
+    safe_files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
 
 
-def add_task_ends_from_accounting(
-    path: str, ends: RecentlyEndedTasks, now: datetime
-) -> RecentlyEndedTasks:
+def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
     """Return the recent task ends, with the ends that the accounting file got since the last call.
 
     A new cell has no accounting file before its first task ends. Raises StateError when
@@ -53,14 +49,10 @@ def add_task_ends_from_accounting(
     return ends
 
 
-def _with(
-    ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition
-) -> RecentlyEndedTasks:
+def _with(ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition) -> RecentlyEndedTasks:
     new_ends = tuple(read_task_end_times(lines))
     return RecentlyEndedTasks(
         place=position,
         minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
-        runs=update_learnt_run_times(
-            ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)
-        ),
+        runs=update_learnt_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
     )

@@ -38,9 +38,7 @@ def require_execution_host(policy: Policy, host: str) -> None:
     except GridbridgeError as error:
         raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):
-        raise CommandLineMistake(
-            (f"{host}: cluster {policy.site.cluster} has no such execution host",)
-        )
+        raise CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
 def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:

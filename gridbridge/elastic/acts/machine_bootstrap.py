@@ -42,9 +42,7 @@ class MachineBootstrap:
         """
         steps = self.settings.steps.split()
         if steps:
-            self._do(
-                node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START}
-            )
+            self._do(node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START})
 
     def start(self, node: MachineToJoinCell) -> None:
         """Start the execution daemon, if that is a configured step; raise as `prepare`."""
@@ -63,9 +61,7 @@ class MachineBootstrap:
         )
         with new_machine_ssh.log_in_to_new_machine(machine) as client:
             for step, text in texts.items():
-                new_machine_ssh.run_on_new_machine(
-                    client, self._command(step), text.encode(), self.settings.timeout_s
-                )
+                new_machine_ssh.run_on_new_machine(client, self._command(step), text.encode(), self.settings.timeout_s)
 
     def _command(self, step: str) -> str:
         """Return the command line for the remote shell; the script is an argument."""

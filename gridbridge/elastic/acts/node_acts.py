@@ -31,12 +31,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import (
-    BalancerNodeAct,
-    BalancerOwnedNode,
-    DueNodeAct,
-    NodeStateCause,
-)
+from gridbridge.model.elastic.owned_nodes import BalancerNodeAct, BalancerOwnedNode, DueNodeAct, NodeStateCause
 
 _log = logging.getLogger(__name__)
 
@@ -79,11 +74,7 @@ class NodeActRunner:
     @property
     def _switching(self) -> HostPowerActRunner:
         return HostPowerActRunner(
-            supplies=self.supplies,
-            membership=self.membership,
-            tag=self.tag,
-            now=self.now,
-            closed=self.closed,
+            supplies=self.supplies, membership=self.membership, tag=self.tag, now=self.now, closed=self.closed
         )
 
     def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
@@ -116,9 +107,7 @@ class NodeActRunner:
         try:
             step = self.membership.join(self._joining(node))
         except SshAccessRejected:
-            return node.entering(
-                ElasticNodeState.REMOVING, self.now(), NodeStateCause.WRONG_HOST_KEY
-            )
+            return node.entering(ElasticNodeState.REMOVING, self.now(), NodeStateCause.WRONG_HOST_KEY)
         except HostNotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
@@ -159,11 +148,7 @@ class NodeActRunner:
         """Keep a node in the cell; a new join restores the queues and groups that the node lost."""
         if node.cause is NodeStateCause.SILENT:
             return enable_node_queues(node, self.membership, self.closed, self.now())
-        return replace(
-            node.entering(ElasticNodeState.JOINING, self.now()),
-            idle_since=None,
-            step=HostJoinStep.NONE,
-        )
+        return replace(node.entering(ElasticNodeState.JOINING, self.now()), idle_since=None, step=HostJoinStep.NONE)
 
     def _is_in_use(self, node: BalancerOwnedNode) -> bool:
         """Close a host and say whether the host still runs a task."""
@@ -200,9 +185,7 @@ class NodeActRunner:
 
 
 def _machine(node: BalancerOwnedNode) -> ProviderMachine:
-    return ProviderMachine(
-        id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address
-    )
+    return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address)
 
 
 ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, BalancerOwnedNode], BalancerOwnedNode]] = {

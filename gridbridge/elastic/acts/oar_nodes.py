@@ -11,12 +11,7 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.node_power import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
-from gridbridge.model.elastic.elastic_nodes import (
-    HostIdleCheck,
-    HostJoinStep,
-    HostRemovalProgress,
-    MachineToJoinCell,
-)
+from gridbridge.model.elastic.elastic_nodes import HostIdleCheck, HostJoinStep, HostRemovalProgress, MachineToJoinCell
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -143,9 +138,7 @@ def are_valid_oar_tags(text: str) -> bool:
     return node_power.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_oar_energy_saving_off(
-    root: Callable[..., None] = node_power.run_root_node_verb,
-) -> None:
+def require_oar_energy_saving_off(root: Callable[..., None] = node_power.run_root_node_verb) -> None:
     """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")
@@ -155,6 +148,4 @@ def require_oar_energy_saving_off(
 
 
 def _refuse(host: str) -> NoReturn:
-    raise ProviderPermanentFailure(
-        f"{host}: nodes of an OAR server are switched on and off, never made"
-    )
+    raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never made")

@@ -18,12 +18,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import (
-    BalancerNodeAct,
-    BalancerOwnedNode,
-    DueNodeAct,
-    NodeStateCause,
-)
+from gridbridge.model.elastic.owned_nodes import BalancerNodeAct, BalancerOwnedNode, DueNodeAct, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 _log = logging.getLogger(__name__)
@@ -89,9 +84,7 @@ class HostPowerActRunner:
         """Say whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
-        return (
-            idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
-        )
+        return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
 
     def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Switch a host on; later rounds see it come up, or repeat the request."""

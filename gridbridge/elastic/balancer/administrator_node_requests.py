@@ -60,9 +60,7 @@ def record_node_change_request(
         return node
 
 
-def load_last_balancer_rounds(
-    count: int, path: str = BALANCE_STATE
-) -> tuple[RecordedDecision, ...]:
+def load_last_balancer_rounds(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
     """Load the last rounds that changed a node, the oldest first."""
     with _opened(path, is_unchanged=True) as database:
         decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)

@@ -36,17 +36,13 @@ def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Contai
         _log.warning(words, node.name, node.pool, node.machine, mend)
 
 
-def alert_released_hosts_still_off(
-    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
-) -> None:
+def alert_released_hosts_still_off(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> None:
     """Log the command that opens each powered-off host that the balancer no longer manages."""
     for node in nodes:
         _log.warning("event=left_off node=%s command=%r", node.name, opening(node.name))
 
 
-def describe_abandoned_nodes(
-    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
-) -> tuple[str, ...]:
+def describe_abandoned_nodes(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> tuple[str, ...]:
     """Describe each node that no round manages any more, because no provider is configured."""
     return tuple(
         f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
@@ -61,16 +57,12 @@ def _mend(node: BalancerOwnedNode, opening: Callable[[str], str]) -> str:
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
-def alert_nodes_missing_from_list(
-    nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]
-) -> None:
+def alert_nodes_missing_from_list(nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]) -> None:
     """Log the nodes that report to the cell but are missing from their provider's list."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
         provider = pools.get(node.pool, NodePoolSection()).provider
-        advice = (
-            f"have provider {provider} list it again (its place, account and program as before)"
-        )
+        advice = f"have provider {provider} list it again (its place, account and program as before)"
         mend = f"{advice}, then `gridbridge balance drain {node.name}`"
         _log.warning(words, node.name, node.pool, provider, node.machine, mend)
 
@@ -86,9 +78,7 @@ def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: En
         _log.warning(words, machine.id, machine.name, mend)
 
 
-def alert_machines_of_unknown_pool(
-    machines: Iterable[tuple[str, ProviderMachine]], ending: Ending
-) -> None:
+def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
     """Log the machines whose pool is not configured; rounds leave those machines alone.
 
     Each machine comes with the pool whose provider lists it.
@@ -113,18 +103,14 @@ def alert_late_keep_requests(nodes: Iterable[str]) -> None:
         _log.warning("event=kept_too_late node=%s", name)
 
 
-def alert_dead_nodes_with_tasks(
-    nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]
-) -> None:
+def alert_dead_nodes_with_tasks(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
     """Log the dead nodes on which the cell still lists tasks."""
     for node in nodes:
         words = "event=hangs node=%s machine=%s mend=%r"
         _log.warning(words, node.name, node.machine, clearing(node.name))
 
 
-def alert_hosts_switched_off_by_hand(
-    nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]
-) -> None:
+def alert_hosts_switched_off_by_hand(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
     """Log the hosts that were switched off by hand while they ran tasks."""
     for node in nodes:
         mend = f"switch it on again, or: {clearing(node.name)}"

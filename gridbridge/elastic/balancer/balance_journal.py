@@ -45,9 +45,7 @@ def balance_journal_entry(
         "ended": list(plan.master_ended),
         "done": list(plan.done),
     }
-    return make_journal_entry(
-        PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done]
-    )
+    return make_journal_entry(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
 
 
 def replay_recorded_node_acts(situation: Kept) -> list[str]:

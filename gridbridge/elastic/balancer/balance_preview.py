@@ -6,16 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import node_with_idle_time
-from gridbridge.decisions.elastic.nodes_needing_administrator import (
-    explain_how_to_wake_host,
-    is_site_owned_host,
-)
+from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host, is_site_owned_host
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.balancer import (
-    balancer_state_for_previews,
-    observed_or_saved_cell,
-    round_decision,
-)
+from gridbridge.elastic.balancer import balancer_state_for_previews, observed_or_saved_cell, round_decision
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
@@ -35,9 +28,7 @@ SQUEEZE_UNSEEN = (
     "nothing is squeezed in this plan, because hosts that rest are not known here either:"
     " a round may wake hosts or let some rest"
 )
-LISTS_UNASKED = (
-    "providers are not asked for their lists here: root and gridbridge-admin may do that"
-)
+LISTS_UNASKED = "providers are not asked for their lists here: root and gridbridge-admin may do that"
 _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
 
 
@@ -79,9 +70,7 @@ def preview_balance_plan(
     report = _decided(situation, policy, options, is_live=True)
     if report.pool in silent:
         report = replace(report, add=0)
-    return replace(
-        report, unseen=(*report.unseen, *unasked, *(_no_list(*pair) for pair in silent.items()))
-    )
+    return replace(report, unseen=(*report.unseen, *unasked, *(_no_list(*pair) for pair in silent.items())))
 
 
 def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -93,15 +82,11 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
     if not machine_lists.may_query_providers():
         return {}, (LISTS_UNASKED,)
-    return {
-        pool: why for pool, why in machine_lists.query_machine_list_failures(policy).items() if why
-    }, ()
+    return {pool: why for pool, why in machine_lists.query_machine_list_failures(policy).items() if why}, ()
 
 
 def _no_list(pool: str, why: str) -> str:
-    return (
-        f"pool {pool}: its provider gives no list, so none of its nodes is added or removed: {why}"
-    )
+    return f"pool {pool}: its provider gives no list, so none of its nodes is added or removed: {why}"
 
 
 def _decided(
@@ -128,9 +113,7 @@ def _decided(
     )
     facts = StandbyHostFacts(tags=tags, movable=query_movable_tasks(policy, situation))
     mine = round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = round_decision.decide_hosts_to_switch(
-        mine, planned, rules, policy.squeeze, facts
-    )
+    standby_plan, _, _ = round_decision.decide_hosts_to_switch(mine, planned, rules, policy.squeeze, facts)
     decision = round_decision.balance_plan_report(
         round_decision.subtract_squeeze_from_plan(planned, standby_plan, own),
         rules,
@@ -187,12 +170,7 @@ def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> Balance
     }
     new_rules = replace(rules, **{key: word for key, word in words.items() if word is not None})
     if 0 < new_rules.max_nodes < new_rules.min_nodes:
-        raise ConfigError(
-            (
-                f"min_nodes is {new_rules.min_nodes};"
-                f" expected at most max_nodes ({new_rules.max_nodes})",
-            )
-        )
+        raise ConfigError((f"min_nodes is {new_rules.min_nodes}; expected at most max_nodes ({new_rules.max_nodes})",))
     return new_rules
 
 
@@ -211,11 +189,7 @@ def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> De
 
 
 def explain_balance_of_job_or_host(
-    subject: str,
-    now: datetime,
-    nodes: tuple[BalancerOwnedNode, ...] = (),
-    folder: str = "",
-    path: str = CONFIG,
+    subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
 ) -> JobOrHostExplanation:
     """Explain what a round would do about a job number or a host.
 
@@ -225,38 +199,22 @@ def explain_balance_of_job_or_host(
     policy = users_configuration.load_folder_or_site_config(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
-        situation = replace(
-            situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes)
-        )
+        situation = replace(situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes))
     decision = _decided(situation, policy, BalanceRuleOverrides(), is_live=not folder)
     if subject.isascii() and subject.isdecimal():
         return _of_job(int(subject), situation, decision)
-    explanation = _of_host(
-        subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes()
-    )
-    if (
-        explanation.node
-        and explanation.node.state is ElasticNodeState.STANDBY
-        and is_site_owned_host(explanation.node)
-    ):
-        tags = tags_by_short_host_name(
-            host_tags.read_host_tags(users_configuration.load_requiring_home_cluster(path))
-        )
+    explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
+    if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
+        tags = tags_by_short_host_name(host_tags.read_host_tags(users_configuration.load_requiring_home_cluster(path)))
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
 
 
-def _of_job(
-    job: int, situation: BalanceSituation, report: BalancePlanReport
-) -> JobOrHostExplanation:
-    of_job = (
-        refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host
-    )
+def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) -> JobOrHostExplanation:
+    of_job = (refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host)
     refused = next(of_job, "")
     waits = any(job in row.jobs for row in situation.cell.waiting)
-    reason = refused or (
-        "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
-    )
+    reason = refused or ("it counts as demand" if waits else "it does not wait: it runs, has ended, or never was")
     return JobOrHostExplanation(
         what=f"job {job}",
         is_known=waits or bool(refused),
@@ -277,9 +235,7 @@ def _of_host(
     node = next((node for node in nodes if is_same_host(node.name, host)), None)
     is_node = any(is_same_host(node.name, host) for node in situation.nodes)
     is_listed = any(is_same_host(listed.name, host) for listed in situation.cell.hosts)
-    refused = next(
-        (refusal.reason for refusal in report.refused if is_same_host(refusal.host, host)), ""
-    )
+    refused = next((refusal.reason for refusal in report.refused if is_same_host(refusal.host, host)), "")
     if any(is_same_host(name, host) for name in report.remove):
         refused = "it is given back"
     if not is_node:

@@ -21,12 +21,7 @@ from gridbridge.decisions.elastic.published_balancer_figures import (
 from gridbridge.elastic.acts import host_tags, oar_nodes
 from gridbridge.elastic.acts.cell_host_membership import local_host_membership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
-from gridbridge.elastic.balancer import (
-    alerts,
-    balancer_state_for_previews,
-    observed_or_saved_cell,
-    round_statistics,
-)
+from gridbridge.elastic.balancer import alerts, balancer_state_for_previews, observed_or_saved_cell, round_statistics
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round_values import (
     BalancerRoundInputs,
@@ -100,16 +95,13 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
-    if _has_fixed_nodes(policy) and (
-        pool_names := [name for name, pool in policy.pools.items() if pool.provider]
-    ):
+    if _has_fixed_nodes(policy) and (pool_names := [name for name, pool in policy.pools.items() if pool.provider]):
         words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never made"
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         warnings = alerts.describe_abandoned_nodes(
-            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE),
-            local_host_membership(policy).opening,
+            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE), local_host_membership(policy).opening
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
@@ -119,10 +111,7 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
 
 def _has_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
-    return (
-        own in policy.clusters
-        and adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
-    )
+    return own in policy.clusters and adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
 
 
 def _supplies(policy: Policy) -> frozenset[str]:
@@ -171,9 +160,7 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
     lists_s = max((section.timeout_s for section in sections), default=0.0)
-    calls_s = max(
-        (3 * section.timeout_s * _turns(section, most) for section in sections), default=0.0
-    )
+    calls_s = max((3 * section.timeout_s * _turns(section, most) for section in sections), default=0.0)
     steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
 
@@ -186,9 +173,7 @@ def _turns(section: MachineProviderSection, nodes: int) -> int:
 class BalanceDaemon:
     """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
-    def __init__(
-        self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None
-    ) -> None:
+    def __init__(self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None) -> None:
         self._wanted = options
         self._clock = clock
         self._life_sign = life_sign
@@ -214,9 +199,7 @@ class BalanceDaemon:
         except ClusterStateUnknown as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
-                published_balance_file.publish_round_without_cell(
-                    cluster, now, str(error), BALANCE_PUBLISHED
-                )
+                published_balance_file.publish_round_without_cell(cluster, now, str(error), BALANCE_PUBLISHED)
             raise
         reported.report()
 
@@ -256,9 +239,7 @@ class BalanceDaemon:
 class PublishingBalancerRound(BalancerRoundRunner):
     """A balancer round that writes its statistics and publishes its result."""
 
-    def __init__(
-        self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows
-    ) -> None:
+    def __init__(self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows) -> None:
         policy = options.policy
         own = _switched(policy)
         makers, supplies = (
@@ -325,9 +306,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             raise ConfigError((words,))
         return view
 
-    def entry(
-        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a dry run."""
         return super().entry(view, plan) if self._wanted.is_acting else None
 
@@ -354,19 +333,12 @@ class PublishingBalancerRound(BalancerRoundRunner):
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = round_statistics.record_round_statistics(
-            over.seen.situation, self._wanted.rules.queue, statistics
-        )
+        numbers = round_statistics.record_round_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)
             published_balance_file.publish_balancer_round(
-                policy.site.cluster,
-                over.seen.situation,
-                over.plan.plan,
-                numbers,
-                outcome,
-                BALANCE_PUBLISHED,
+                policy.site.cluster, over.seen.situation, over.plan.plan, numbers, outcome, BALANCE_PUBLISHED
             )
         self._wanted.tell(over.plan)
         self._wanted.after()
@@ -377,10 +349,7 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
 
 
 def _outcome(
-    options: BalancerRunOptions,
-    over: FinishedBalancerRound,
-    dues: Iterable[DueNodeAct],
-    took_s: float,
+    options: BalancerRunOptions, over: FinishedBalancerRound, dues: Iterable[DueNodeAct], took_s: float
 ) -> BalancerRoundOutcome:
     so_far = BalancerRoundOutcome(
         took_s=took_s,

@@ -35,9 +35,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
     configuration.tell()
-    lasting = ReloadingBalancer(
-        options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign)
-    )
+    lasting = ReloadingBalancer(options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign))
     cycle.run_cycles_forever(lasting, signals, life_sign, clock)
 
 
@@ -76,13 +74,7 @@ class ReloadingBalancer(ReloadingDaemon):
         except ConfigError as error:
             for problem in error.problems:
                 _log.error("event=only_looks why=%r", problem)
-            return replace(
-                self._wanted,
-                policy=policy,
-                rules=policy.balance,
-                demand=policy.demand,
-                is_acting=False,
-            )
+            return replace(self._wanted, policy=policy, rules=policy.balance, demand=policy.demand, is_acting=False)
         if not options.is_acting:
             _log.warning("event=only_looks why='[balance] apply is not true'")
         return options

@@ -16,11 +16,7 @@ from gridbridge.decisions.elastic import (
     node_acts_from_balance_plan,
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
-from gridbridge.decisions.elastic.clock_step import (
-    future_time_limiter,
-    limit_time_to_now,
-    map_node_times,
-)
+from gridbridge.decisions.elastic.clock_step import future_time_limiter, limit_time_to_now, map_node_times
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_cost_since_round
@@ -45,12 +41,7 @@ from gridbridge.decisions.elastic.powered_host_lifecycle import (
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.acts import machine_bootstrap
 from gridbridge.elastic.acts.node_acts import NodeActRunner
-from gridbridge.elastic.balancer import (
-    alerts,
-    balance_journal,
-    balancer_state_for_previews,
-    round_decision,
-)
+from gridbridge.elastic.balancer import alerts, balance_journal, balancer_state_for_previews, round_decision
 from gridbridge.elastic.balancer.balancer_round_values import (
     BalancerRoundInputs,
     BalancerRoundPlan,
@@ -61,11 +52,7 @@ from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNodeState,
-    ProviderMachine,
-    short_host_name,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine, short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodeAct,
@@ -74,11 +61,7 @@ from gridbridge.model.elastic.owned_nodes import (
     DueNodeAct,
     NodeStateCause,
 )
-from gridbridge.model.elastic.standby_hosts import (
-    StandbyHostFacts,
-    StandbyPlan,
-    tags_by_short_host_name,
-)
+from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, tags_by_short_host_name
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 
@@ -131,10 +114,7 @@ class BalancerRoundRunner:
         """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
-        wished = [
-            node_acts_from_balance_plan.apply_administrator_request(node, world, requests)
-            for node in world.kept
-        ]
+        wished = [node_acts_from_balance_plan.apply_administrator_request(node, world, requests) for node in world.kept]
         wished += machine_list_reconciliation.nodes_adopted_this_round(world)
         remembered = balancer_state_for_previews.add_stored_balancer_facts(
             cell, self._memory, self._site.rules, self._site.demand
@@ -142,10 +122,7 @@ class BalancerRoundRunner:
         situation = replace(
             remembered,
             nodes=node_acts_from_balance_plan.nodes_as_policies_see(wished, world),
-            failed={
-                **remembered.failed,
-                **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now),
-            },
+            failed={**remembered.failed, **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now)},
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
@@ -154,25 +131,17 @@ class BalancerRoundRunner:
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
         self._tell(world)
-        return BalancerRoundInputs(
-            situation=situation, world=world, asked=requests, movable=self._movable(world)
-        )
+        return BalancerRoundInputs(situation=situation, world=world, asked=requests, movable=self._movable(world))
 
     def _tell(self, world: BalancerNodesSnapshot) -> None:
         """Log the problems that only an administrator can fix."""
         alerts.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
         alerts.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
-        alerts.alert_nodes_missing_from_list(
-            find_reporting_nodes_without_listed_machine(world), self._site.pools
-        )
+        alerts.alert_nodes_missing_from_list(find_reporting_nodes_without_listed_machine(world), self._site.pools)
         alerts.alert_machines_named_as_other_hosts(world, self._site.ending)
-        alerts.alert_machines_of_unknown_pool(
-            find_machines_of_unknown_pools(world), self._site.ending
-        )
+        alerts.alert_machines_of_unknown_pool(find_machines_of_unknown_pools(world), self._site.ending)
         clearing = self._acts.membership.clearing
-        alerts.alert_dead_nodes_with_tasks(
-            silent_nodes_with_tasks(world, self.patience.silent_s), clearing
-        )
+        alerts.alert_dead_nodes_with_tasks(silent_nodes_with_tasks(world, self.patience.silent_s), clearing)
         off_hosts = standby_hosts_without_section(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
@@ -182,16 +151,12 @@ class BalancerRoundRunner:
         alerts.alert_hosts_switched_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
         alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
 
-    def _movable(
-        self, world: BalancerNodesSnapshot
-    ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
             return {}
-        hosts = [
-            node.name for node in world.kept if node.pool in switched and node.idle_since is None
-        ]
+        hosts = [node.name for node in world.kept if node.pool in switched and node.idle_since is None]
         try:
             return self._acts.membership.movable(hosts) if hosts else {}
         except GridbridgeError as error:
@@ -217,9 +182,7 @@ class BalancerRoundRunner:
             tags=tags_by_short_host_name(self._tags()) if self._site.switched else {},
             last_round=limit_time_to_now(self._memory.last_round(), cell.now),
         )
-        world = replace(
-            world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world))
-        )
+        world = replace(world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world)))
         addresses = {
             machine.name: self._address_of(machine.name)
             for machine in machine_list_reconciliation.unknown_machines_named_as_hosts(world)
@@ -227,9 +190,7 @@ class BalancerRoundRunner:
         world = replace(world, addresses=addresses)
         return replace(
             world,
-            unlisted=machine_list_reconciliation.nodes_missing_from_list_since(
-                world, self._memory.unlisted()
-            ),
+            unlisted=machine_list_reconciliation.nodes_missing_from_list_since(world, self._memory.unlisted()),
             silent=machine_list_reconciliation.hosts_silent_since(world, self._memory.silent()),
         )
 
@@ -241,8 +202,7 @@ class BalancerRoundRunner:
         )
         standby_plan = self._rest(plan, view)
         plan = self._possible(
-            round_decision.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)),
-            view,
+            round_decision.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)), view
         )
         dues = node_acts_from_balance_plan.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
@@ -250,13 +210,9 @@ class BalancerRoundRunner:
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = master_machine_termination.master_machine_to_terminate(
-                view.situation, view.world, plan, site.rules
-            )
+            ended = master_machine_termination.master_machine_to_terminate(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
-        decided = round_decision.balance_plan_report(
-            plan, site.rules, site.demand, is_alone=is_alone, ended=machine
-        )
+        decided = round_decision.balance_plan_report(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
         report = round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
@@ -267,9 +223,7 @@ class BalancerRoundRunner:
             return None
         facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
-        situation = round_decision.restrict_squeeze_to_own_hosts(
-            view.situation, free, site.demand.retry_s
-        )
+        situation = round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
         stay = self._own(view.world) - free  # the policy may not remove these hosts
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
@@ -283,28 +237,18 @@ class BalancerRoundRunner:
         """Return the power-managed hosts that may be switched off or on now."""
         return self._own(world) - hosts_in_unclear_power_state(world)
 
-    def entry(
-        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
-        return balance_journal.balance_journal_entry(
-            view.world, plan, self._site.rules, self.patience, view.asked
-        )
+        return balance_journal.balance_journal_entry(view.world, plan, self._site.rules, self.patience, view.asked)
 
     def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
         """Record the intended states, act on the nodes in parallel, and record the outcomes."""
         with self._memory.database.transaction():
-            dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(
-                plan.dues, self._memory.asked().kept
-            )
+            dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(plan.dues, self._memory.asked().kept)
             meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
-            self._memory.forget_asked(
-                node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant)
-            )
-        alerts.alert_late_keep_requests(
-            node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant)
-        )
+            self._memory.forget_asked(node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant))
+        alerts.alert_late_keep_requests(node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant))
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
@@ -339,9 +283,7 @@ class BalancerRoundRunner:
             lists = threads.map(self._listed, self._providers.items())
             return {pool: machines for pool, machines in lists if machines is not None}
 
-    def _whole(
-        self, machines: Mapping[str, tuple[ProviderMachine, ...]]
-    ) -> Mapping[str, tuple[ProviderMachine, ...]]:
+    def _whole(self, machines: Mapping[str, tuple[ProviderMachine, ...]]) -> Mapping[str, tuple[ProviderMachine, ...]]:
         """Return the machines by pool, unchanged.
 
         Raises ClusterStateUnknown if no provider answered, so that no node's machine is known.
@@ -350,9 +292,7 @@ class BalancerRoundRunner:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
 
-    def _listed(
-        self, entry: tuple[str, MachineLister]
-    ) -> tuple[str, tuple[ProviderMachine, ...] | None]:
+    def _listed(self, entry: tuple[str, MachineLister]) -> tuple[str, tuple[ProviderMachine, ...] | None]:
         pool, provider = entry
         try:
             return pool, provider.machines()
@@ -366,15 +306,10 @@ class BalancerRoundRunner:
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # no provider could create a node
         retry_s = self._site.demand.retry_s
-        silent = {
-            name for name, at in left_out.items() if is_pool_paused_after_failure(at, now, retry_s)
-        }
+        silent = {name for name, at in left_out.items() if is_pool_paused_after_failure(at, now, retry_s)}
         usable = set(view.world.machines) - silent - self._site.switched
         local = view.situation.local_now
-        nodes = (
-            *view.world.kept,
-            *machine_list_reconciliation.nodes_adopted_this_round(view.world),
-        )
+        nodes = (*view.world.kept, *machine_list_reconciliation.nodes_adopted_this_round(view.world))
         possible = choose_pool_for_new_nodes(plan, self._site.pools, usable, nodes, local)
         if possible.add < plan.add:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
@@ -395,9 +330,7 @@ class BalancerRoundRunner:
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
-            self._memory.nodes.replace(
-                node for node in after if node.state is not ElasticNodeState.GONE
-            )
+            self._memory.nodes.replace(node for node in after if node.state is not ElasticNodeState.GONE)
             self._memory.keep_records(records)
             self._memory.keep_eligible(view.situation.eligible_since)
             self._memory.keep_watched(watched)
@@ -433,9 +366,7 @@ def _is_turn(due: DueNodeAct) -> bool:
     return is_new and due.act in (BalancerNodeAct.REST, BalancerNodeAct.WAKE)
 
 
-def _after(
-    nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]
-) -> list[BalancerOwnedNode]:
+def _after(nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]) -> list[BalancerOwnedNode]:
     """Return the nodes after these acts: each changed node replaces its earlier state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]

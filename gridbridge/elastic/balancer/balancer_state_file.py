@@ -7,11 +7,7 @@ from gridbridge.decisions.elastic import clock_step
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
 from gridbridge.elastic.store.balancer_node_tables import BalancerFactRows, BalancerNodeRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.owned_nodes import (
-    AdministratorRequestKind,
-    BalancerHostClocks,
-    PoolFailureRecord,
-)
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerHostClocks, PoolFailureRecord
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.state.database import StateFile
 
@@ -34,9 +30,7 @@ class BalancerStateRows:
         The shift is one transaction.
         """
         row = self._facts.all(CLOCKS).get("")
-        by = clock_step.measure_clock_step(
-            decode_model_value(row, BalancerHostClocks) if row else None, clocks
-        )
+        by = clock_step.measure_clock_step(decode_model_value(row, BalancerHostClocks) if row else None, clocks)
         with self.database.transaction():
             if by:
                 self._change(clock_step.time_shifter(by))
@@ -47,17 +41,12 @@ class BalancerStateRows:
         """Apply a change to all stored times."""
         self.nodes.replace([clock_step.map_node_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
-        self.keep_records(
-            {pool: clock_step.change_pool_record_times(record, change) for pool, record in records}
-        )
+        self.keep_records({pool: clock_step.change_pool_record_times(record, change) for pool, record in records})
         for key in (UNLISTED, SILENT, WAITING):
             moments = self._moments(key).items()
             self._keep_moments(key, {name: change(at) for name, at in moments})
         self.keep_watched(
-            {
-                job: clock_step.change_watched_job_times(observation, change)
-                for job, observation in self._watched()
-            }
+            {job: clock_step.change_watched_job_times(observation, change) for job, observation in self._watched()}
         )
         last = dict(self._facts.all(LAST).get("", {}))
         for key in ("change", "round"):
@@ -69,8 +58,7 @@ class BalancerStateRows:
     def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
         by_pool = {
-            pool: decode_model_value(record, PoolFailureRecord)
-            for pool, record in self._facts.all(POOL).items()
+            pool: decode_model_value(record, PoolFailureRecord) for pool, record in self._facts.all(POOL).items()
         }
         if now is None:
             return by_pool
@@ -167,9 +155,7 @@ class BalancerStateRows:
         deleted: the first round of a month counts each billing unit that began in the month.
         """
         month = _month(now)
-        earlier = sorted(
-            (past_month, cost) for past_month, cost in self._months().items() if past_month < month
-        )
+        earlier = sorted((past_month, cost) for past_month, cost in self._months().items() if past_month < month)
         value = {
             "change": changed.isoformat() if changed else "",
             "round": now.isoformat(),
@@ -189,24 +175,17 @@ class BalancerStateRows:
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return the last round's observation of each waiting job; later times become `now`."""
         return {
-            job: clock_step.change_watched_job_times(
-                observation, clock_step.future_time_limiter(now)
-            )
+            job: clock_step.change_watched_job_times(observation, clock_step.future_time_limiter(now))
             for job, observation in self._watched()
         }
 
     def _watched(self) -> list[tuple[int, WaitingJobsHistory]]:
         rows = self._facts.all(WATCHED).get("", {})
-        return [
-            (int(job), decode_model_value(row, WaitingJobsHistory)) for job, row in rows.items()
-        ]
+        return [(int(job), decode_model_value(row, WaitingJobsHistory)) for job, row in rows.items()]
 
     def keep_watched(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
-        self._facts.put(
-            WATCHED,
-            {str(job): encode_model_value(observation) for job, observation in watched.items()},
-        )
+        self._facts.put(WATCHED, {str(job): encode_model_value(observation) for job, observation in watched.items()})
 
 
 def _month(now: datetime) -> str:

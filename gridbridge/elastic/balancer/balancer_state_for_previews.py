@@ -37,9 +37,7 @@ def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
         return memory.nodes.all()
 
 
-def add_saved_balancer_state(
-    situation: BalanceSituation, policy: Policy, path: str = ""
-) -> BalanceSituation:
+def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
     """Return the situation with the nodes and facts of the balancer's state file.
 
     Without a readable state file the situation is unchanged. Without squeeze the site's own working
@@ -56,9 +54,7 @@ def add_saved_balancer_state(
             for node in memory.nodes.all()
             if node.pool not in own or node.state is not ElasticNodeState.READY
         )
-        return replace(
-            add_stored_balancer_facts(situation, memory, policy.balance, policy.demand), nodes=nodes
-        )
+        return replace(add_stored_balancer_facts(situation, memory, policy.balance, policy.demand), nodes=nodes)
 
 
 @contextmanager
@@ -75,10 +71,7 @@ def _memory(path: str) -> "Iterator[BalancerStateRows]":
 
 
 def add_stored_balancer_facts(
-    situation: BalanceSituation,
-    memory: "BalancerStateRows",
-    rules: BalanceSection,
-    demand: DemandPolicySection,
+    situation: BalanceSituation, memory: "BalancerStateRows", rules: BalanceSection, demand: DemandPolicySection
 ) -> BalanceSituation:
     """Return the situation with all stored facts but the nodes; later times become now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)

@@ -2,13 +2,8 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.ganeti_hardware_and_load import (
-    describe_unaccounted_ganeti_use,
-)
-from gridbridge.decisions.elastic.ganeti.hsqueeze import (
-    ganeti_squeeze_shell_commands,
-    plan_ganeti_power_changes,
-)
+from gridbridge.decisions.elastic.ganeti.ganeti_hardware_and_load import describe_unaccounted_ganeti_use
+from gridbridge.decisions.elastic.ganeti.hsqueeze import ganeti_squeeze_shell_commands, plan_ganeti_power_changes
 from gridbridge.elastic.store import ganeti_reader, ganeti_writer
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiSqueezePlan

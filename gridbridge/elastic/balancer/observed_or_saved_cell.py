@@ -28,9 +28,7 @@ def observe_balanced_cluster(
     from the poller are added if they are readable.
     """
     printed = cell_queries.query_cell_status_outputs(policy, now)
-    situation = cell_queries.parse_balance_situation(
-        *printed, where=policy.site.cluster, queue=policy.balance.queue
-    )
+    situation = cell_queries.parse_balance_situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
     sooner = list(_elsewhere(policy, situation, published))
     return replace(
         situation,
@@ -41,9 +39,7 @@ def observe_balanced_cluster(
     )
 
 
-def observe_cluster_on_qmaster_host(
-    policy: Policy, now: datetime, *, is_acting: bool
-) -> BalanceSituation:
+def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
     """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
     A shadow qmaster's host may have a second balancer, and both would add nodes. So the balancer on
@@ -53,24 +49,19 @@ def observe_cluster_on_qmaster_host(
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
         words = "only there nodes are added and removed"
         raise ClusterStateUnknown(
-            f"the qmaster runs on {situation.master},"
-            f" and not on {local_host_facts.this_host_name()}: {words}"
+            f"the qmaster runs on {situation.master}, and not on {local_host_facts.this_host_name()}: {words}"
         )
     return situation
 
 
-def _elsewhere(
-    policy: Policy, situation: BalanceSituation, folder: str
-) -> Iterator[tuple[str, int]]:
+def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
     """Yield each transfer queue that would start a task at once, with its free slots.
 
     The free slots come from the poller's published files, which must be less than a minute old.
     """
     for name, queue in policy.queues.items():
         free_here = sum(
-            instance.free
-            for instance in situation.cell.instances
-            if instance.queue == name and instance.is_usable
+            instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
         )
         remote = published_json.read_published_value(
             f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterAnswer
@@ -91,9 +82,7 @@ def load_saved_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> 
     )
 
 
-def save_balancer_round_inputs(
-    policy: Policy, folder: str, now: datetime, published: str = PUBLISHED
-) -> None:
+def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
     """Save a round's current inputs in a folder.
 
     Raises ClusterStateUnknown when the cell does not answer, and StandardOutputUnwritable when the

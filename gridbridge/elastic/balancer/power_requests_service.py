@@ -8,14 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.elastic.host_power_steps import (
-    latest_oar_request_by_node,
-    unfinished_oar_power_requests,
-)
-from gridbridge.elastic.acts.cell_host_membership import (
-    ExecutionHostMembership,
-    local_host_membership,
-)
+from gridbridge.decisions.elastic.host_power_steps import latest_oar_request_by_node, unfinished_oar_power_requests
+from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership, local_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
@@ -51,9 +45,7 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
     for name in names:
         if named := REQUEST_FILE_NAME(name):
             try:
-                content, facts = safe_files.read_file_only_owner_writes(
-                    f"{folder}/{name}", MAX_BYTES
-                )
+                content, facts = safe_files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES)
             except FileNotFoundError:
                 continue
             hosts = content.decode("ascii", "replace").split()
@@ -65,9 +57,7 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
             )
 
 
-def rewrite_power_request_file(
-    folder: str, before: OarPowerRequest, after: OarPowerRequest
-) -> None:
+def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
     """Rewrite a request file with the remaining nodes, or delete the file without any.
 
     The file keeps its age. Raises StateError when the file can't be changed.
@@ -77,9 +67,7 @@ def rewrite_power_request_file(
         if not after.hosts:
             safe_files.remove_file(path)
         elif after.hosts != before.hosts:
-            safe_files.replace_file_atomically(
-                path, "".join(f"{host}\n" for host in after.hosts).encode()
-            )
+            safe_files.replace_file_atomically(path, "".join(f"{host}\n" for host in after.hosts).encode())
             os.utime(path, (before.at_s, before.at_s))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
@@ -132,30 +120,21 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
-    supplies, site = (
-        provider_registry.make_selected_power_controls(policy, own),
-        local_host_membership(policy),
-    )
+    supplies, site = (provider_registry.make_selected_power_controls(policy, own), local_host_membership(policy))
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
         switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
         outcomes = tuple(switch)
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
-    for before, after in zip(
-        notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True
-    ):
+    for before, after in zip(notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True):
         rewrite_power_request_file(folder, before, after)
     return outcomes
 
 
-def _unknown(
-    policy: Policy, host: str, requested: OarRequestedPowerState
-) -> OarPowerRequestOutcome | None:
+def _unknown(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome | None:
     """Return a failure for a node that no provider powers; None for any other node."""
     if host in policy.powered:
         return None
-    return OarPowerRequestOutcome(
-        host=host, wish=requested, why=f"nobody switches it; [power.{host}] would"
-    )
+    return OarPowerRequestOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
 
 
 def _switch(
@@ -187,12 +166,8 @@ def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome |
     """
     idleness = site.look(host)
     if not idleness.is_idle:
-        return OarPowerRequestOutcome(
-            host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job there"
-        )
+        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job there")
     if not idleness.is_closed:
         why = "OAR does not take it for absent"
-        return OarPowerRequestOutcome(
-            host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True
-        )
+        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True)
     return None

@@ -5,14 +5,8 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic import balance_plan_sentence
 from gridbridge.decisions.elastic.demand import demand_policy as demanded
-from gridbridge.decisions.elastic.host_power_steps import (
-    describe_standby_plan,
-    standby_steps_of_plan,
-)
-from gridbridge.decisions.elastic.standby_host_policy import (
-    plan_hosts_to_sleep_or_wake,
-    wakeable_standby_nodes,
-)
+from gridbridge.decisions.elastic.host_power_steps import describe_standby_plan, standby_steps_of_plan
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -85,18 +79,14 @@ def balance_plan_report(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=balance_plan_sentence.describe_balance_plan(
-            plan, rules, demand, is_alone=is_alone, ended=ended
-        ),
+        sentence=balance_plan_sentence.describe_balance_plan(plan, rules, demand, is_alone=is_alone, ended=ended),
         refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
     )
 
 
 def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> BalanceRefusalReport:
     return BalanceRefusalReport(
-        job=refusal.job,
-        host=refusal.host,
-        reason=balance_plan_sentence.explain_job_or_host_refusal(refusal, rules),
+        job=refusal.job, host=refusal.host, reason=balance_plan_sentence.explain_job_or_host_refusal(refusal, rules)
     )
 
 
@@ -109,29 +99,19 @@ def decide_hosts_to_switch(
 ) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
     """Decide which hosts to switch off or on, given a policy's plan."""
     standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
-    return (
-        standby_plan,
-        standby_steps_of_plan(standby_plan, facts),
-        describe_standby_plan(standby_plan),
-    )
+    return (standby_plan, standby_steps_of_plan(standby_plan, facts), describe_standby_plan(standby_plan))
 
 
-def restrict_squeeze_to_own_hosts(
-    situation: BalanceSituation, own: Set[str], retry_s: float
-) -> BalanceSituation:
+def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return the situation such that a squeeze can only switch the site's own hosts.
 
     A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept
     and stay in the situation, because a host without a node would count as a working host.
     """
-    return replace(
-        situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes)
-    )
+    return replace(situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes))
 
 
-def _shown(
-    node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float
-) -> ElasticNode:
+def _shown(node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float) -> ElasticNode:
     if node.state is not ElasticNodeState.STANDBY:
         return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
@@ -149,9 +129,7 @@ def list_wakeable_own_hosts(
     return tuple(node.name for node in resting)
 
 
-def subtract_squeeze_from_plan(
-    plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]
-) -> BalancePlan:
+def subtract_squeeze_from_plan(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) -> BalancePlan:
     """Return a policy's plan without the removals and additions that the squeeze replaces.
 
     Hosts are woken before nodes are added, and never both in one round.
@@ -161,10 +139,7 @@ def subtract_squeeze_from_plan(
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
     refused = plan.refused
     if standby_plan.last:
-        refused = (
-            *refused,
-            BalanceRefusal(host=standby_plan.last, cause=BalanceRefusalCause.LAST_AT_WORK),
-        )
+        refused = (*refused, BalanceRefusal(host=standby_plan.last, cause=BalanceRefusalCause.LAST_AT_WORK))
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:
         verdict = BalancePlanReason.ALL_FIT
@@ -172,12 +147,8 @@ def subtract_squeeze_from_plan(
     return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 
 
-def append_squeeze_sentence(
-    report: BalancePlanReport, standby_plan: StandbyPlan | None
-) -> BalancePlanReport:
+def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyPlan | None) -> BalancePlanReport:
     """Return the plan's report with the sentence of the squeeze."""
     if standby_plan is None:
         return report
-    return replace(
-        report, sentence=f"{report.sentence}; squeeze: {describe_standby_plan(standby_plan)}"
-    )
+    return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_plan(standby_plan)}")

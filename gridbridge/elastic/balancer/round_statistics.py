@@ -4,21 +4,14 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.published_balancer_figures import (
-    LOOKBACK,
-    count_balancer_round_figures,
-)
+from gridbridge.decisions.elastic.published_balancer_figures import LOOKBACK, count_balancer_round_figures
 from gridbridge.elastic.acts import ended_tasks_from_accounting
 from gridbridge.elastic.acts import ended_tasks_from_accounting as kept
 from gridbridge.elastic.store import balancer_statistics_file
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import (
-    BalanceRoundStatistics,
-    RecentlyEndedTasks,
-    minute_since_epoch,
-)
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, RecentlyEndedTasks, minute_since_epoch
 
 LONGEST = timedelta(days=7)  # age limit of stored task ends, for any lookback
 
@@ -48,9 +41,7 @@ def record_round_statistics(
 
     A file that can't be read or written is logged, and never ends a round.
     """
-    row = count_balancer_round_figures(
-        situation, _ends(situation.now, seeing), queue, seeing.lookback
-    )
+    row = count_balancer_round_figures(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
         try:
             balancer_statistics_file.append_balancer_statistics(seeing.stats, row)
@@ -63,9 +54,7 @@ def _ends(now: datetime, seeing: RoundStatisticsFiles) -> RecentlyEndedTasks:
     """Return the recent task ends, including the accounting file's new ones."""
     before = kept.read_stored_task_ends(seeing.kept)
     try:
-        read = ended_tasks_from_accounting.add_task_ends_from_accounting(
-            seeing.accounting, before, now
-        )
+        read = ended_tasks_from_accounting.add_task_ends_from_accounting(seeing.accounting, before, now)
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:

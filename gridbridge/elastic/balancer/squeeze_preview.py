@@ -16,12 +16,7 @@ from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
-from gridbridge.model.elastic.standby_hosts import (
-    STANDBY,
-    HostStandbyStep,
-    StandbyHostFacts,
-    tags_by_short_host_name,
-)
+from gridbridge.model.elastic.standby_hosts import STANDBY, HostStandbyStep, StandbyHostFacts, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
@@ -43,12 +38,7 @@ class SqueezePreview:
 
 
 def preview_squeeze(
-    now: datetime,
-    *,
-    folder: str = "",
-    path: str = CONFIG,
-    minimal: float | None = None,
-    target: float | None = None,
+    now: datetime, *, folder: str = "", path: str = CONFIG, minimal: float | None = None, target: float | None = None
 ) -> SqueezePreview:
     """Decide as a squeeze would, without acting; with a folder the cell is not queried.
 
@@ -74,20 +64,14 @@ def preview_squeeze(
         situation = observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-        situation = _with_own(
-            observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__
-        )
+        situation = _with_own(observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__)
     tags = {} if folder else tags_by_short_host_name(host_tags.read_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
-    planned = round_decision.decide_balance_plan(
-        situation, policy.balance, policy.demand, policy.pools
-    )
-    facts = StandbyHostFacts(
-        tags=tags, movable={} if folder else query_movable_tasks(policy, situation)
-    )
+    planned = round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
+    facts = StandbyHostFacts(tags=tags, movable={} if folder else query_movable_tasks(policy, situation))
     standby_plan, steps, sentence = round_decision.decide_hosts_to_switch(
         situation, planned, policy.balance, rules, facts
     )
@@ -109,18 +93,14 @@ def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
         yield "no host has a section [power.NAME]: none can be switched off or on"
 
 
-def query_movable_tasks(
-    policy: Policy, situation: BalanceSituation
-) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+def query_movable_tasks(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the tasks that a squeeze may reschedule, by host."""
     if policy.squeeze.restriction is not StandbyNodeSelection.RERUNNABLE or not situation.nodes:
         return {}
     return local_host_membership(policy).movable(node.name for node in situation.nodes)
 
 
-def _with_own(
-    situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower
-) -> BalanceSituation:
+def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower) -> BalanceSituation:
     """Return the situation with the power-managed hosts as nodes, idle hosts as long idle."""
     providers = provider_registry.make_all_power_controls(policy, note_untold)
     world = BalancerNodesSnapshot(
@@ -131,10 +111,7 @@ def _with_own(
         hosts=node_acts_from_balance_plan.busy_and_silent_cell_hosts(situation),
         switched=frozenset(providers),
     )
-    nodes = (
-        _idle(host.node, world)
-        for host in machine_list_reconciliation.newly_adopted_site_hosts(world)
-    )
+    nodes = (_idle(host.node, world) for host in machine_list_reconciliation.newly_adopted_site_hosts(world))
     return replace(situation, nodes=tuple(nodes))
 
 
@@ -143,9 +120,7 @@ def _idle(node: ElasticNode, world: BalancerNodesSnapshot) -> ElasticNode:
     return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 
-def change_standby_tag(
-    host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG
-) -> tuple[str, ...]:
+def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
     """Add a standby tag to a host or remove it; return the host's tags.
 
     Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and

@@ -51,16 +51,8 @@ PICTURES = (
         value=lambda row: row.queued,
         colour="#D55E00",
     ),
-    BalancePlot(
-        name="running",
-        title="Tasks that run",
-        unit="tasks",
-        value=lambda row: row.running,
-        colour="#009E73",
-    ),
-    BalancePlot(
-        name="num_hosts", title="Hosts", unit="hosts", value=lambda row: row.hosts, colour="#0072B2"
-    ),
+    BalancePlot(name="running", title="Tasks that run", unit="tasks", value=lambda row: row.running, colour="#009E73"),
+    BalancePlot(name="num_hosts", title="Hosts", unit="hosts", value=lambda row: row.hosts, colour="#0072B2"),
     BalancePlot(
         name="avg_duration",
         title="Mean run time of tasks that ended of late",
@@ -119,23 +111,13 @@ def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistic
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW else ("o" if len(part) == 1 else None)
         style = "steps-post" if picture.is_stepped else "default"
-        axes.plot(
-            at,
-            values,
-            color=picture.colour,
-            drawstyle=style,
-            marker=mark,
-            markersize=3,
-            clip_on=False,
-        )
+        axes.plot(at, values, color=picture.colour, drawstyle=style, marker=mark, markersize=3, clip_on=False)
         step: Literal["post"] | None = "post" if picture.is_stepped else None
         axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
 
 
 def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
-    between = sorted(
-        (after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows)
-    )
+    between = sorted((after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows))
     usual_s = between[len(between) // 2] if between else 0.0
     parts = [[rows[0]]]
     for before, after in itertools.pairwise(rows):

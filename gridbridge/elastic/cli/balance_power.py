@@ -41,15 +41,10 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power --apply
     """
     policy = users_configuration.load_requiring_home_cluster(path)
-    outcomes = service.apply_oar_power_requests(
-        policy, folder, datetime.now(UTC), is_acting=is_acting
-    )
+    outcomes = service.apply_oar_power_requests(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
         output.print_json(
-            [
-                {"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None}
-                for outcome in outcomes
-            ]
+            [{"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None} for outcome in outcomes]
         )
     else:
         for outcome in outcomes:

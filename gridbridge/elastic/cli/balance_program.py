@@ -20,11 +20,7 @@ from gridbridge.cli.shared_options import (
     add_options,
     refuse_empty_option_value,
 )
-from gridbridge.elastic.cli.plan_command import (
-    RULES,
-    option_hyphen_and_underscore,
-    plan_report_json,
-)
+from gridbridge.elastic.cli.plan_command import RULES, option_hyphen_and_underscore, plan_report_json
 from gridbridge.elastic.cli.plot_command import draw_statistics_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
@@ -69,22 +65,14 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
     is_flag=True,
     help="End the master's machine, too, when nothing is left.",
 )
-@click.option(
-    "-d",
-    *option_hyphen_and_underscore("dump_stats"),
-    "dumps",
-    is_flag=True,
-    help="Write a row a round.",
-)
+@click.option("-d", *option_hyphen_and_underscore("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
 @click.option(
     *("-D", *option_hyphen_and_underscore("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
-@click.option(
-    "-p", *option_hyphen_and_underscore("plot_stats"), "plots", is_flag=True, help="Draw the rows."
-)
+@click.option("-p", *option_hyphen_and_underscore("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
     *("-P", *option_hyphen_and_underscore("plot_output_dir"), "folder"),
     metavar="FOLDER",
@@ -163,9 +151,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
         output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
 
 
-def _print_round(
-    files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool
-) -> None:
+def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
     """Print a round's decision at once; reopen the output after a log rotation."""
     for file in files:
         file.follow()
@@ -202,14 +188,9 @@ def _options_of(
     Raises UsageError for options that contradict each other or the configuration.
     """
     from gridbridge.elastic.balancer import balance_preview as tools
-    from gridbridge.elastic.balancer.balance_service import (
-        BalancerRunOptions,
-        override_round_interval,
-    )
+    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, override_round_interval
 
-    rules, demand = tools.apply_command_line_rules(
-        policy, tools.BalanceRuleOverrides(**command_options)
-    )
+    rules, demand = tools.apply_command_line_rules(policy, tools.BalanceRuleOverrides(**command_options))
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not rules.kill_master:
@@ -230,9 +211,7 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.print_error(
-        log_rotation.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr)
-    )
+    output.print_error(log_rotation.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:

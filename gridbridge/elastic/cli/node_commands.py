@@ -36,9 +36,7 @@ def status(is_json: bool) -> None:
     Example:
       gridbridge balance status
     """
-    from gridbridge.elastic.balancer import (
-        administrator_node_requests as nodes,  # loading takes a quarter of a second
-    )
+    from gridbridge.elastic.balancer import administrator_node_requests as nodes  # loading takes a quarter of a second
 
     now = datetime.now(UTC)
     overview = nodes.load_balancer_overview(now)
@@ -53,13 +51,9 @@ def status(is_json: bool) -> None:
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
-            output.print_line(
-                f"pool {pool}: {with_noun(record.failures, 'node')} in a row failed,"
-                f" the last at {at}"
-            )
+            output.print_line(f"pool {pool}: {with_noun(record.failures, 'node')} in a row failed, the last at {at}")
     output.print_line(
-        f"last round {format_local_time(overview.last_round, now)},"
-        f" spent this month {overview.spent:.2f}"
+        f"last round {format_local_time(overview.last_round, now)}, spent this month {overview.spent:.2f}"
     )
 
 
@@ -86,9 +80,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     path = config_path_unless_snapshot(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
-    explanation = exit_75_without_answer(
-        lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
-    )
+    explanation = exit_75_without_answer(lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path))
     for unseen in explanation.unseen:
         output.print_error(unseen)
     _tell(explanation, now, is_json=is_json)
@@ -142,21 +134,12 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
         words[ElasticNodeState.DRAINING] = (
             "is being removed; it is kept if it has not left the cluster at the next round"
         )
-    _ask(
-        host,
-        AdministratorRequestKind.FREE if is_freed else AdministratorRequestKind.KEEP,
-        words,
-        is_json=is_json,
-    )
+    _ask(host, AdministratorRequestKind.FREE if is_freed else AdministratorRequestKind.KEEP, words, is_json=is_json)
 
 
 @click.command()
 @click.option(
-    *("-n", "--count"),
-    default=20,
-    show_default=True,
-    type=click.IntRange(1, 10000),
-    help="Show so many rounds.",
+    *("-n", "--count"), default=20, show_default=True, type=click.IntRange(1, 10000), help="Show so many rounds."
 )
 @JSON
 def history(count: int, is_json: bool) -> None:
@@ -174,29 +157,17 @@ def history(count: int, is_json: bool) -> None:
     decisions = nodes.load_last_balancer_rounds(count)
     if is_json:
         rows = [
-            {
-                "number": decision.number,
-                "at": decision.at.isoformat(),
-                "sentence": decision.sentence,
-            }
+            {"number": decision.number, "at": decision.at.isoformat(), "sentence": decision.sentence}
             for decision in decisions
         ]
         output.print_json(rows)
         return
     now = datetime.now(UTC)
     for decision in decisions:
-        output.print_line(
-            f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}"
-        )
+        output.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
 
 
-def _ask(
-    host: str,
-    request: AdministratorRequestKind,
-    words: Mapping[ElasticNodeState, str],
-    *,
-    is_json: bool,
-) -> None:
+def _ask(host: str, request: AdministratorRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool) -> None:
     """Record an administrator's request for a node, and print the consequence."""
     from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
@@ -220,12 +191,7 @@ def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
 def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
         node = _node(explanation.node) if explanation.node else None
-        plain = {
-            "what": explanation.what,
-            "reason": explanation.reason,
-            "sentence": explanation.sentence,
-            "node": node,
-        }
+        plain = {"what": explanation.what, "reason": explanation.reason, "sentence": explanation.sentence, "node": node}
         output.print_json({**plain, "unseen": list(explanation.unseen)})
         return
     if explanation.node:

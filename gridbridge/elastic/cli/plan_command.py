@@ -27,9 +27,7 @@ def option_hyphen_and_underscore(name: str) -> tuple[str, ...]:
 
 RULES = (
     click.option(
-        "--policy",
-        type=click.Choice([policy.value for policy in BalancePolicyName]),
-        help="Decide by these rules.",
+        "--policy", type=click.Choice([policy.value for policy in BalancePolicyName]), help="Decide by these rules."
     ),
     click.option(
         *("-m", *option_hyphen_and_underscore("max_nodes"), "max_nodes"),
@@ -66,9 +64,7 @@ RULES = (
         type=FiniteNumberRange(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
-    click.option(
-        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, wrong or right."
-    ),
+    click.option("--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, wrong or right."),
 )
 
 
@@ -95,9 +91,7 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     """
     path = config_path_unless_snapshot(folder, path)
     report = exit_75_without_answer(
-        lambda: service.preview_balance_plan(
-            service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path
-        )
+        lambda: service.preview_balance_plan(service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path)
     )
     for unseen in report.unseen:
         output.print_error(unseen)
@@ -106,9 +100,7 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
         return
     output.print_line(report.sentence)
     for refused in report.refused:
-        output.print_line(
-            f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}"
-        )
+        output.print_line(f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}")
 
 
 @click.command()

@@ -8,13 +8,7 @@ from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 
 
 @click.command()
-@click.option(
-    "--stats",
-    metavar="FILE",
-    default=BALANCE_STATS,
-    show_default=True,
-    help="Draw the rows of this file.",
-)
+@click.option("--stats", metavar="FILE", default=BALANCE_STATS, show_default=True, help="Draw the rows of this file.")
 @click.option(
     "--output-dir",
     "folder",
@@ -50,9 +44,7 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     rows, left_out = balancer_statistics_file.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
-        output.print_error(
-            f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}"
-        )
+        output.print_error(f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}")
     from gridbridge.elastic.cli import balance_plots  # loading takes half a second
 
     return balance_plots.draw_balance_plots(rows, folder)

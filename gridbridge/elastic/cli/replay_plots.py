@@ -67,9 +67,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
 
 def _line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
-    width = (
-        2.4 if rules is ComparedReplayRules.DEMAND else 1.0
-    )  # a wide line stays visible below an equal line
+    width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0  # a wide line stays visible below an equal line
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
@@ -94,8 +92,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
     _frame(
         axes,
-        f"{comparison.name}: mean wait and cost of each setting;"
-        " the line joins those that no other beats",
+        f"{comparison.name}: mean wait and cost of each setting; the line joins those that no other beats",
         "mean wait, s",
     )
     axes.set_xlabel("cost")

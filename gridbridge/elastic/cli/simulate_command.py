@@ -26,15 +26,10 @@ DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
 OF_MADE_UP = {"days": "--days", "tasks_a_day": "--tasks-a-day", "load": "--load"}
 OF_FILE = {"begin": "--from", "end": "--to"}
-HEAD = (
-    *("policy", "wait", "P50", "P95", "beyond boot", "late"),
-    *("node-hours", "cost", "kWh", "nodes", "used"),
-)
+HEAD = (*("policy", "wait", "P50", "P95", "beyond boot", "late"), *("node-hours", "cost", "kWh", "nodes", "used"))
 
 
-def _number(
-    name: str, usual: float, kind: click.IntRange | FiniteNumberRange, means: str
-) -> Option:
+def _number(name: str, usual: float, kind: click.IntRange | FiniteNumberRange, means: str) -> Option:
     return click.option(name, type=kind, default=usual, show_default=True, help=means)
 
 
@@ -54,9 +49,7 @@ OPTIONS = (
         multiple=True,
         help="Compare this one; may be repeated. Without it: all of them.",
     ),
-    click.option(
-        "--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too."
-    ),
+    click.option("--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too."),
     click.option(
         "--plot",
         metavar="FILE",
@@ -66,9 +59,7 @@ OPTIONS = (
     _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
     _number("--min-nodes", 1, click.IntRange(0, 10000), "The least."),
     _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
-    _number(
-        "--boot-s", 300.0, FiniteNumberRange(0, 86400), "How long a node takes until it runs tasks."
-    ),
+    _number("--boot-s", 300.0, FiniteNumberRange(0, 86400), "How long a node takes until it runs tasks."),
     _number("--price", 1.0, FiniteNumberRange(0, 1e6), "What a node costs an hour."),
     _number("--watts", 300.0, FiniteNumberRange(0, 1e6), "What a node needs while it is on."),
     _number("--billing-s", 1.0, FiniteNumberRange(1, 86400), "What is paid for at once."),
@@ -188,9 +179,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
 
 def _compared(options: SimulateOptions) -> list[service.ReplayPolicyComparison]:
     """Replay the recorded workload, or each synthetic workload, by all policies."""
-    rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(
-        ComparedReplayRules
-    )
+    rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
     if options.path:
         workloads[options.path] = service.load_workload_to_replay(
@@ -211,9 +200,7 @@ def _require_fit(context: click.Context, options: SimulateOptions) -> None:
     """Raise UsageError for options that contradict each other or the kind of workload."""
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
-        raise click.UsageError(
-            "nothing to replay, or both; expected --accounting FILE or --synthetic SEED"
-        )
+        raise click.UsageError("nothing to replay, or both; expected --accounting FILE or --synthetic SEED")
     if options.min_nodes > options.max_nodes:
         words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)
@@ -260,9 +247,7 @@ def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> N
 
 def _sentence(comparison: service.ReplayPolicyComparison) -> str:
     parts = [with_noun(len(comparison.workload.tasks), "task")]
-    parts.extend(
-        f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items())
-    )
+    parts.extend(f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items()))
     return f"{comparison.name}: {', '.join(parts)}"
 
 
@@ -286,13 +271,10 @@ def _plain(comparison: service.ReplayPolicyComparison) -> dict[str, object]:
     return {
         "workload": comparison.name,
         "tasks": len(comparison.workload.tasks),
-        "left_out": {
-            why.value: count for why, count in sorted(comparison.workload.left_out.items())
-        },
+        "left_out": {why.value: count for why, count in sorted(comparison.workload.left_out.items())},
         "bad_lines": list(comparison.workload.bad_lines),
         "outcomes": [
-            _plain_outcome(outcome)
-            | ({"is_best": id(outcome) in best} if comparison.frontier else {})
+            _plain_outcome(outcome) | ({"is_best": id(outcome) in best} if comparison.frontier else {})
             for outcome in comparison.outcomes
         ],
     }

@@ -59,11 +59,7 @@ class GanetiSqueezeOutputOptions:
     @property
     def shown(self) -> list[str]:
         """The given options that change the printed output."""
-        options = (
-            ("-v", self.is_verbose),
-            ("-C", self.commands == ON_SCREEN),
-            ("--no-headers", self.is_bare),
-        )
+        options = (("-v", self.is_verbose), ("-C", self.commands == ON_SCREEN), ("--no-headers", self.is_bare))
         return [word for word, is_given in options if is_given]
 
     @property
@@ -100,13 +96,7 @@ class GanetiSqueezeOutputOptions:
 @CONFIG_FILE
 @JSON
 def squeeze(
-    model: str,
-    folder: str,
-    minimal: float | None,
-    target: float | None,
-    path: str,
-    is_json: bool,
-    **options: Any,
+    model: str, folder: str, minimal: float | None, target: float | None, path: str, is_json: bool, **options: Any
 ) -> None:
     """Say which hosts can be switched off, or have to be switched on, and do nothing.
 
@@ -148,9 +138,7 @@ def squeeze(
     _tell_site(decision, is_json=is_json)
 
 
-def _answer(
-    model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions, *, is_json: bool
-) -> None:
+def _answer(model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
     """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
@@ -168,9 +156,7 @@ def _answer(
         _save(model.squeezed, f"{answering.prefix}.squeezed")
 
 
-def _refuse_nonsense(
-    answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
-) -> None:
+def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool) -> None:
     """Raise UsageError for options that contradict each other."""
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
@@ -193,9 +179,7 @@ def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
     )
 
 
-def _tell_model(
-    model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions
-) -> None:
+def _tell_model(model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
         output.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -219,12 +203,7 @@ def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
             for deed in decision.deeds
         ]
         output.print_json(
-            {
-                "off": list(decision.off),
-                "on": list(decision.on),
-                "sentence": decision.sentence,
-                "deeds": deeds,
-            }
+            {"off": list(decision.off), "on": list(decision.on), "sentence": decision.sentence, "deeds": deeds}
         )
         return
     output.print_line(decision.sentence)

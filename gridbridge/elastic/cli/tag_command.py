@@ -35,9 +35,7 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
     if not SUFFIX(suffix):
         right = "letters, digits, _, . and -, and a letter or digit first"
         raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
-    tags = exit_75_without_answer(
-        lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
-    )
+    tags = exit_75_without_answer(lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path))
     if is_json:
         output.print_json({"host": host, "tags": list(tags)})
         return

@@ -13,11 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gridbridge.elastic.providers import (
-    private_credentials_files,
-    provider_answer_validation,
-    site_program_provider,
-)
+from gridbridge.elastic.providers import private_credentials_files, provider_answer_validation, site_program_provider
 from gridbridge.errors import (
     ParseError,
     ProviderOutcomeUnknown,
@@ -28,12 +24,7 @@ from gridbridge.errors import (
     error_on_one_line,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import (
-    HOST_KEY_TAG,
-    OWNER_TAG,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, OWNER_TAG, ProviderMachine, ProviderMachineState
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
@@ -126,17 +117,12 @@ class Ec2Provider:
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return provider_answer_validation.require_valid_machines(
-                self._with_keys(machines), self.cluster
-            )
+            return provider_answer_validation.require_valid_machines(self._with_keys(machines), self.cluster)
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters of RunInstances for a new machine."""
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
-        pairs = [
-            {"Key": key, "Value": value}
-            for key, value in sorted({**tags, **own_key, "Name": name}.items())
-        ]
+        pairs = [{"Key": key, "Value": value} for key, value in sorted({**tags, **own_key, "Name": name}.items())]
         tagged = [{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume")]
         optional = {
             "KeyName": self.section.key_name,
@@ -185,10 +171,7 @@ class Ec2Provider:
         keyless = [machine for machine in machines if self._is_keyless(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
         keys = {machine.id: self._learn(machine.id) for machine in newest}
-        yield from (
-            replace(machine, host_key=keys.get(machine.id, machine.host_key))
-            for machine in machines
-        )
+        yield from (replace(machine, host_key=keys.get(machine.id, machine.host_key)) for machine in machines)
 
     def _is_keyless(self, machine: ProviderMachine) -> bool:
         """Say whether a machine's host key is unknown and may still appear on its console."""
@@ -231,9 +214,7 @@ def _descriptions(path: str | None) -> "Loader":
     return create_loader(path)
 
 
-def make_ec2_provider(
-    section: MachineProviderSection, pool: NodePoolSection, cluster: str
-) -> Ec2Provider:
+def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> Ec2Provider:
     """Return the EC2 provider of a pool; each call has a timeout and no retries."""
     try:
         import boto3
@@ -241,33 +222,21 @@ def make_ec2_provider(
         from botocore.config import Config
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
-    secrets = (
-        private_credentials_files.read_credentials_table(section.credentials)
-        if section.credentials
-        else {}
-    )
+    secrets = private_credentials_files.read_credentials_table(section.credentials) if section.credentials else {}
     config = Config(
-        connect_timeout=section.timeout_s,
-        read_timeout=section.timeout_s,
-        retries={"total_max_attempts": 1},
+        connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}
     )
     try:
         core = botocore.session.get_session()
         core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
-        session = boto3.session.Session(
-            region_name=section.region, botocore_session=core, **secrets
-        )
+        session = boto3.session.Session(region_name=section.region, botocore_session=core, **secrets)
         client = session.client("ec2", endpoint_url=section.endpoint or None, config=config)
     except TypeError as error:
         names = "aws_access_key_id, aws_secret_access_key and aws_session_token"
-        raise ProviderPermanentFailure(
-            f"{section.credentials}: an unknown name; {names}"
-        ) from error
+        raise ProviderPermanentFailure(f"{section.credentials}: an unknown name; {names}") from error
     except ValueError as error:
         raise ProviderPermanentFailure(f"ec2: {error}") from error
-    return Ec2Provider(
-        client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key
-    )
+    return Ec2Provider(client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key)
 
 
 def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
@@ -297,9 +266,7 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         yield
     except boto.ClientError as error:
         if _code(error) != harmless:
-            raise ec2_error_class(_code(error))(
-                f"ec2 {verb}: {error_on_one_line(error)}"
-            ) from error
+            raise ec2_error_class(_code(error))(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
         raise ProviderRequestRepeatable(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
@@ -334,9 +301,7 @@ def _content(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(
-            site_program_provider.require_trusted_provider_file(path), encoding="utf-8"
-        ) as file:
+        with open(site_program_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderPermanentFailure(f"{path}: {describe_error(error)}") from error

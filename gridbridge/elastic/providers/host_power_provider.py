@@ -13,32 +13,15 @@ from typing import Protocol
 
 from gridbridge.elastic.providers import private_credentials_files
 from gridbridge.elastic.providers import site_program_provider as program
-from gridbridge.errors import (
-    ProviderOutcomeUnknown,
-    ProviderOutOfMachines,
-    ProviderPermanentFailure,
-    describe_error,
-)
-from gridbridge.model.elastic.balance_sections import (
-    MachineProviderSection,
-    PoweredHostSection,
-    PowerSwitchMethod,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    OWNER_TAG,
-    POOL_TAG,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, ProviderPermanentFailure, describe_error
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, PoweredHostSection, PowerSwitchMethod
+from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 
 AT_ONCE = 32  # hosts queried in parallel
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
 CHASSIS = MappingProxyType(  # what `chassis power status` prints
-    {
-        b"Chassis Power is on": ProviderMachineState.RUNNING,
-        b"Chassis Power is off": ProviderMachineState.STOPPED,
-    }
+    {b"Chassis Power is on": ProviderMachineState.RUNNING, b"Chassis Power is off": ProviderMachineState.STOPPED}
 )
 SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMachineState.STOPPED})
 DISCARD = "9"  # the usual port of Wake-on-LAN packets
@@ -151,9 +134,7 @@ class IpmiPowerSwitch:
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
         env = program.provider_program_environment()
         try:
-            return program.run_provider_program(
-                (*argv, "chassis", "power", word), env, self.timeout_s
-            )
+            return program.run_provider_program((*argv, "chassis", "power", word), env, self.timeout_s)
         except ProviderPermanentFailure as error:
             raise ProviderOutcomeUnknown(str(error)) from error
 
@@ -180,9 +161,7 @@ class ProgramPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return program.run_provider_program(
-            argv, program.provider_program_environment(), self.timeout_s
-        )
+        return program.run_provider_program(argv, program.provider_program_environment(), self.timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,37 +218,22 @@ def make_power_provider(
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
-def _controller(
-    section: MachineProviderSection, _: str, host: PoweredHostSection
-) -> SingleHostPowerSwitch:
-    return IpmiPowerSwitch(
-        bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=section.timeout_s
-    )
+def _controller(section: MachineProviderSection, _: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
+    return IpmiPowerSwitch(bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=section.timeout_s)
 
 
-def _by_program(
-    section: MachineProviderSection, name: str, _: PoweredHostSection
-) -> ProgramPowerSwitch:
+def _by_program(section: MachineProviderSection, name: str, _: PoweredHostSection) -> ProgramPowerSwitch:
     own = program.require_trusted_provider_file(section.program)
     return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
 
 
-def _woken(
-    section: MachineProviderSection, name: str, host: PoweredHostSection
-) -> SingleHostPowerSwitch:
+def _woken(section: MachineProviderSection, name: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
     by_program = _by_program(section, name, host) if section.program else None
-    return WakeOnLanPowerSwitch(
-        host=name, mac=host.mac, broadcast=section.broadcast, told=by_program
-    )
+    return WakeOnLanPowerSwitch(host=name, mac=host.mac, broadcast=section.broadcast, told=by_program)
 
 
 MAKERS: Mapping[
-    PowerSwitchMethod,
-    Callable[[MachineProviderSection, str, PoweredHostSection], SingleHostPowerSwitch],
+    PowerSwitchMethod, Callable[[MachineProviderSection, str, PoweredHostSection], SingleHostPowerSwitch]
 ] = MappingProxyType(
-    {
-        PowerSwitchMethod.IPMI: _controller,
-        PowerSwitchMethod.WAKE: _woken,
-        PowerSwitchMethod.COMMAND: _by_program,
-    }
+    {PowerSwitchMethod.IPMI: _controller, PowerSwitchMethod.WAKE: _woken, PowerSwitchMethod.COMMAND: _by_program}
 )

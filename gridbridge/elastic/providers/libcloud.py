@@ -23,16 +23,9 @@ from gridbridge.errors import (
     error_on_one_line,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import (
-    HOST_KEY_TAG,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
-MISSING = (
-    "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"
-    " environment"
-)
+MISSING = "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's environment"
 TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # argument: attribute
 STATES = {  # libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
@@ -96,9 +89,7 @@ class LibcloudProvider:
 
         Without tags the balancer would not know the machine, and would create another one.
         """
-        listed = [
-            candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id
-        ]
+        listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
@@ -107,12 +98,7 @@ class LibcloudProvider:
         try:
             _require_done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # drivers raise that very class
-            _log.error(
-                "event=untagged machine=%r name=%r why=%r",
-                machine.id,
-                name,
-                error_on_one_line(error),
-            )
+            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, error_on_one_line(error))
             mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
             raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
@@ -127,9 +113,7 @@ class LibcloudProvider:
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
-            raise ProviderPermanentFailure(
-                f"libcloud: driver {self.section.driver} can't tag its machines"
-            )
+            raise ProviderPermanentFailure(f"libcloud: driver {self.section.driver} can't tag its machines")
         return ways[0]
 
     def _image(self) -> Any:
@@ -142,20 +126,14 @@ class LibcloudProvider:
         return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
-def make_libcloud_provider(
-    section: MachineProviderSection, pool: NodePoolSection, cluster: str
-) -> LibcloudProvider:
+def make_libcloud_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> LibcloudProvider:
     """Return the Libcloud provider of a pool."""
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
-    secrets = (
-        private_credentials_files.read_credentials_table(section.credentials)
-        if section.credentials
-        else {}
-    )
+    secrets = private_credentials_files.read_credentials_table(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
     with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)
@@ -217,9 +195,7 @@ def translate_libcloud_errors(
         raise kind(f"libcloud {verb}: {error_on_one_line(error)}") from error
 
 
-def _kind(
-    error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]
-) -> Callable[[str], Exception]:
+def _kind(error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]) -> Callable[[str], Exception]:
     """Return the error class that an HTTP status means to the balancer."""
     code = getattr(error, "code", None)
     if code in no_capacity:
@@ -239,6 +215,4 @@ def _named(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry
-    raise ProviderPermanentFailure(
-        f"libcloud create: {noun} {name}: its driver knows none of that name"
-    )
+    raise ProviderPermanentFailure(f"libcloud create: {noun} {name}: its driver knows none of that name")

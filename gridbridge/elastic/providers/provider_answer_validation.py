@@ -101,17 +101,12 @@ def _require_moment(created: datetime) -> None:
         raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
-def require_valid_machines(
-    machines: Iterable[ProviderMachine], cluster: str = ""
-) -> tuple[ProviderMachine, ...]:
+def require_valid_machines(machines: Iterable[ProviderMachine], cluster: str = "") -> tuple[ProviderMachine, ...]:
     """Return the machines if all are valid and have distinct ids; raise ParseError otherwise.
 
     With `cluster`, invalid names and tags of other owners' machines are cleaned, not refused.
     """
-    printable = (
-        machine if not cluster or machine.belongs_to(cluster) else _printable(machine)
-        for machine in machines
-    )
+    printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
     valid = tuple(require_valid_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
@@ -154,11 +149,7 @@ def _is_address(text: str) -> bool:
 
 
 def _state(word: str) -> ProviderMachineState:
-    return (
-        ProviderMachineState(word)
-        if word in list(ProviderMachineState)
-        else ProviderMachineState.UNKNOWN
-    )
+    return ProviderMachineState(word) if word in list(ProviderMachineState) else ProviderMachineState.UNKNOWN
 
 
 def _tags(content: object) -> dict[str, str]:

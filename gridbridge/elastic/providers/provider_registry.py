@@ -6,18 +6,11 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_provider
-from gridbridge.elastic.providers.host_power_provider import (
-    ReportUnknownPower,
-    log_unknown_power_state,
-)
+from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower, log_unknown_power_state
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
-from gridbridge.model.elastic.balance_sections import (
-    MachineProviderSection,
-    NodePoolSection,
-    ProviderKind,
-)
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.policy import Policy
 
@@ -33,14 +26,10 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderPermanentFailure(
-            f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider"
-        )
+        raise ProviderPermanentFailure(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
     make = MAKERS.get(section.kind)
     if make is None:
-        raise ProviderPermanentFailure(
-            f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes"
-        )
+        raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
     return make(_settled(section, at), at, settings.site.cluster)
 
 
@@ -55,17 +44,9 @@ def make_power_control_of_host(
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderPermanentFailure(
-            f"host {host}: nobody switches it on and off; [power.{host}]"
-        )
-    with_it = {
-        name: powered
-        for name, powered in settings.powered.items()
-        if powered.provider == at.provider
-    }
-    return host_power_provider.make_power_provider(
-        section, with_it, settings.site.cluster, at.provider, note_untold
-    )
+        raise ProviderPermanentFailure(f"host {host}: nobody switches it on and off; [power.{host}]")
+    with_it = {name: powered for name, powered in settings.powered.items() if powered.provider == at.provider}
+    return host_power_provider.make_power_provider(section, with_it, settings.site.cluster, at.provider, note_untold)
 
 
 def make_all_power_controls(
@@ -76,10 +57,7 @@ def make_all_power_controls(
     Raises ProviderPermanentFailure for a misconfigured section; `make_selected_power_controls` does
     not.
     """
-    return {
-        name: make_power_control_of_host(settings, host, note_untold)
-        for name, host in _one_of_each(settings)
-    }
+    return {name: make_power_control_of_host(settings, host, note_untold) for name, host in _one_of_each(settings)}
 
 
 def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
@@ -105,9 +83,7 @@ def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
     return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
-def _made_or_not(
-    make: Callable[[Policy, str], Made], settings: Policy, name: str
-) -> "Made | MisconfiguredProvider":
+def _made_or_not(make: Callable[[Policy, str], Made], settings: Policy, name: str) -> "Made | MisconfiguredProvider":
     try:
         return make(settings, name)
     except GridbridgeError as error:
@@ -149,9 +125,7 @@ def _settled(section: MachineProviderSection, pool: NodePoolSection) -> MachineP
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(
-    section: MachineProviderSection, _pool: NodePoolSection, cluster: str
-) -> MachineProvider:
+def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:
     return SiteProgramProvider(
         program=site_program_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
@@ -160,12 +134,12 @@ def _command(
     )
 
 
-MAKERS: Mapping[
-    ProviderKind, Callable[[MachineProviderSection, NodePoolSection, str], MachineProvider]
-] = MappingProxyType(
-    {
-        ProviderKind.COMMAND: _command,
-        ProviderKind.EC2: ec2.make_ec2_provider,
-        ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
-    }
+MAKERS: Mapping[ProviderKind, Callable[[MachineProviderSection, NodePoolSection, str], MachineProvider]] = (
+    MappingProxyType(
+        {
+            ProviderKind.COMMAND: _command,
+            ProviderKind.EC2: ec2.make_ec2_provider,
+            ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
+        }
+    )
 )

@@ -54,14 +54,10 @@ def _require_balancers(path: str, balancer: int) -> None:
     try:
         file_trust.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
-        raise ProviderPermanentFailure(
-            f"others could have written {path}, for {error.wrong}"
-        ) from error
+        raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
 
 
-def run_provider_program(
-    argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b""
-) -> bytes:
+def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
     """Run a provider's program and return its output; its exit status decides the error."""
     try:
         return runner.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout

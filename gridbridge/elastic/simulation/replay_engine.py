@@ -53,16 +53,11 @@ class RunningReplayCounts:
 
 
 def summarize_replay(
-    tasks: Sequence[RecordedReplayTask],
-    terms: ReplayNodeTerms,
-    way: ReplayPolicy,
-    counts: RunningReplayCounts,
+    tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, counts: RunningReplayCounts
 ) -> PolicyReplayResult:
     """Return the statistics of a finished replay."""
     waits = sorted(
-        start - task.submitted_s
-        for task, start in zip(tasks, counts.starts, strict=True)
-        if task.is_explained
+        start - task.submitted_s for task, start in zip(tasks, counts.starts, strict=True) if task.is_explained
     )
     hours, paid_hours = counts.on_s / HOUR_S, counts.paid_s / HOUR_S
     slot_s = counts.on_s * terms.slots
@@ -102,12 +97,7 @@ class WorkloadReplay:
     """The replay of one workload by one policy; a dense replay has a round each minute."""
 
     def __init__(
-        self,
-        tasks: Sequence[RecordedReplayTask],
-        terms: ReplayNodeTerms,
-        way: ReplayPolicy,
-        *,
-        is_dense: bool = False,
+        self, tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, *, is_dense: bool = False
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
         self._decide = replay_decision_function(way, terms)
@@ -237,9 +227,7 @@ class WorkloadReplay:
         return BalanceSituation(
             now=replay_seconds_to_datetime(self._now_s),
             cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
-            last_change=None
-            if math.isnan(self._changed_s)
-            else replay_seconds_to_datetime(self._changed_s),
+            last_change=None if math.isnan(self._changed_s) else replay_seconds_to_datetime(self._changed_s),
             nodes=self._machines.nodes(),
             runtimes=runtimes if self._is_named else {},
         )

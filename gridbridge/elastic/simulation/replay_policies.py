@@ -15,11 +15,7 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.replay_outcome import (
-    ComparedReplayRules,
-    ReplayNodeTerms,
-    ReplayPolicy,
-)
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodeTerms, ReplayPolicy
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts
 
 Decides = Callable[[BalanceSituation], BalancePlan]
@@ -32,24 +28,17 @@ def replay_decision_function(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decid
     if way.rules is ComparedReplayRules.AZGE:
         return lambda situation: plan_balance_like_cyclecloud(situation, way, terms.slots)
     by_rules = (
-        BalancePolicyName.STARCLUSTER
-        if way.rules is ComparedReplayRules.STARCLUSTER
-        else BalancePolicyName.DEMAND
+        BalancePolicyName.STARCLUSTER if way.rules is ComparedReplayRules.STARCLUSTER else BalancePolicyName.DEMAND
     )
     balance = replace(way.balance, policy=by_rules)
     pools = {POOL: NodePoolSection(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
     if way.rules is ComparedReplayRules.SQUEEZE:
         return lambda situation: _squeezed(situation, way, balance, pools)
-    return lambda situation: round_decision.decide_balance_plan(
-        situation, balance, way.demand, pools
-    )
+    return lambda situation: round_decision.decide_balance_plan(situation, balance, way.demand, pools)
 
 
 def _squeezed(
-    situation: BalanceSituation,
-    way: ReplayPolicy,
-    balance: BalanceSection,
-    pools: Mapping[str, NodePoolSection],
+    situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
     """Decide by policy demand, then let a squeeze choose the hosts; missing nodes count as off."""
     plan = round_decision.decide_balance_plan(situation, balance, way.demand, pools)
@@ -62,9 +51,7 @@ def _squeezed(
     return replace(plan, add=len(standby_plan.on), remove=standby_plan.off)
 
 
-def make_replay_policy(
-    rules: ComparedReplayRules, terms: ReplayNodeTerms, demand: DemandPolicySection
-) -> ReplayPolicy:
+def make_replay_policy(rules: ComparedReplayRules, terms: ReplayNodeTerms, demand: DemandPolicySection) -> ReplayPolicy:
     """Return a replay policy with these node limits and otherwise default settings."""
     limits = BalanceSection(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
     return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=SqueezeSection())

@@ -58,9 +58,7 @@ def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
             yield replace(way, demand=demand, settings=words)
 
 
-def find_cost_wait_frontier(
-    outcomes: Iterable[PolicyReplayResult],
-) -> tuple[PolicyReplayResult, ...]:
+def find_cost_wait_frontier(outcomes: Iterable[PolicyReplayResult]) -> tuple[PolicyReplayResult, ...]:
     """Return the outcomes that no other outcome beats in both cost and mean wait.
 
     The cheapest outcome comes first.
@@ -83,9 +81,7 @@ class ReplayPolicyComparison:
     frontier: tuple[PolicyReplayResult, ...] = ()  # the Pareto-optimal outcomes of a sweep
 
 
-def load_workload_to_replay(
-    path: str, begin_s: float | None, end_s: float | None
-) -> ReplayWorkload:
+def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
     """Load a recorded workload; keep the tasks that were submitted in a time range.
 
     Raises ParseError if no task remains.
@@ -94,17 +90,14 @@ def load_workload_to_replay(
     tasks = tuple(
         task
         for task in read.tasks
-        if (begin_s is None or task.submitted_s >= begin_s)
-        and (end_s is None or task.submitted_s < end_s)
+        if (begin_s is None or task.submitted_s >= begin_s) and (end_s is None or task.submitted_s < end_s)
     )
     if not tasks:
         raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
     return _without(read, tasks, ReplayExclusion.OUTSIDE)
 
 
-def generate_workload_to_replay(
-    distribution: synthetic_workload.WorkloadDistribution,
-) -> ReplayWorkload:
+def generate_workload_to_replay(distribution: synthetic_workload.WorkloadDistribution) -> ReplayWorkload:
     """Generate a synthetic workload; raise ParseError if it has no task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
@@ -124,11 +117,7 @@ def compare_balance_policies(
 ) -> ReplayPolicyComparison:
     """Replay a workload by each policy; skip tasks that are wider than the largest cluster."""
     most = terms.max_nodes * terms.slots
-    fit = _without(
-        workload,
-        tuple(task for task in workload.tasks if task.slots <= most),
-        ReplayExclusion.TOO_WIDE,
-    )
+    fit = _without(workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusion.TOO_WIDE)
     if not fit.tasks:
         nodes, slots = (with_noun(terms.max_nodes, "node"), with_noun(terms.slots, "slot"))
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
@@ -140,9 +129,7 @@ def compare_balance_policies(
     return ReplayPolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(
-    workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusion
-) -> ReplayWorkload:
+def _without(workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusion) -> ReplayWorkload:
     missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=tasks, left_out=left_out)

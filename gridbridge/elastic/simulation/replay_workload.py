@@ -10,14 +10,7 @@ from dataclasses import replace
 from io import BufferedIOBase, BufferedReader
 from itertools import chain
 
-from gridbridge.batch.gridengine.qacct import (
-    HEAD,
-    JSON,
-    NONE,
-    TIMES,
-    parse_accounting_line,
-    parse_epoch_seconds,
-)
+from gridbridge.batch.gridengine.qacct import HEAD, JSON, NONE, TIMES, parse_accounting_line, parse_epoch_seconds
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replay_outcome import (
     RecordedReplayTask,
@@ -59,11 +52,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
             too_long = list[int]()
             file_lines = iterate_bounded_lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
-            read_lines = (
-                read_standard_workload_tasks
-                if is_standard_workload_line(begin[-1])
-                else read_accounting_tasks
-            )
+            read_lines = read_standard_workload_tasks if is_standard_workload_line(begin[-1]) else read_accounting_tasks
             workload = _workload(chain(begin, file_lines), read_lines)
             bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
             workload = replace(workload, bad_lines=dict(sorted(bad.items())))
@@ -98,9 +87,7 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
     if begin[AT_TAR:].startswith(TAR):
         packer = "tar"
     if packer:
-        raise ParseError(
-            f"{path}: packed by {packer}; expected a text, or one that gzip or xz packed"
-        )
+        raise ParseError(f"{path}: packed by {packer}; expected a text, or one that gzip or xz packed")
     return file
 
 
@@ -119,11 +106,7 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
 
 def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
-    tasks, left_out, bad = (
-        list[RecordedReplayTask](),
-        Counter[ReplayExclusion](),
-        dict[int, WorkloadLineFault](),
-    )
+    tasks, left_out, bad = (list[RecordedReplayTask](), Counter[ReplayExclusion](), dict[int, WorkloadLineFault]())
     for number, row in read_lines(file_lines):
         if isinstance(row, WorkloadLineFault):
             bad[number] = row
@@ -184,9 +167,7 @@ def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusion 
 def is_standard_workload_line(line: bytes) -> bool:
     """Say whether a file's first non-empty line is in the Standard Workload Format."""
     words = line.split()
-    return line.lstrip().startswith(b";") or (
-        len(words) == FIELDS and all(map(NUMBER.fullmatch, words))
-    )
+    return line.lstrip().startswith(b";") or (len(words) == FIELDS and all(map(NUMBER.fullmatch, words)))
 
 
 def read_standard_workload_tasks(
@@ -209,9 +190,7 @@ def _begin_s(text: bytes, before_s: float) -> float:
     return float(value) if is_told and float(value) < LATEST_S else before_s
 
 
-def _parse_swf_task(
-    text: bytes, begin_s: float
-) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
+def _parse_swf_task(text: bytes, begin_s: float) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
@@ -224,11 +203,7 @@ def _parse_swf_task(
     if numbers[STATUS] in PARTS:
         return ReplayExclusion.PART
     if numbers[RAN] < 0 or (numbers[RAN] == 0 and numbers[STATUS] == CANCELLED):
-        return (
-            ReplayExclusion.CANCELLED
-            if numbers[STATUS] == CANCELLED
-            else ReplayExclusion.NEVER_STARTED
-        )
+        return ReplayExclusion.CANCELLED if numbers[STATUS] == CANCELLED else ReplayExclusion.NEVER_STARTED
     if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
         return WorkloadLineFault.TIMES
     return RecordedReplayTask(

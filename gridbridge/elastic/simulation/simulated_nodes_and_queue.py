@@ -135,10 +135,7 @@ class SimulatedNodes:
         """Return the cell's state for a round; booting nodes are no hosts yet."""
         slots = self.terms.slots
         return GridEngineCellSnapshot(
-            hosts=tuple(
-                self._hosts.setdefault(machine.name, CellHost(name=machine.name))
-                for machine in self.ready
-            ),
+            hosts=tuple(self._hosts.setdefault(machine.name, CellHost(name=machine.name)) for machine in self.ready),
             instances=tuple(machine.as_instance(slots) for machine in self.ready),
             waiting=waiting,
         )
@@ -163,9 +160,7 @@ class SimulatedTaskQueue:
         """Append a task to the waiting tasks."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
-    def startable(
-        self, machines: SimulatedNodes
-    ) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
+    def startable(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
         """Yield the tasks that start now and their nodes, the longest waiting task first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
@@ -187,10 +182,7 @@ class SimulatedTaskQueue:
         return tuple(self._row(line, is_named=is_named) for line in lines)
 
     def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobGroup:
-        width, since = (
-            self._tasks[line[0]].slots,
-            replay_seconds_to_datetime(self._tasks[line[0]].submitted_s),
-        )
+        width, since = (self._tasks[line[0]].slots, replay_seconds_to_datetime(self._tasks[line[0]].submitted_s))
         kinds = dict[tuple[str, str], int]()
         for number in line if is_named else ():
             kind = self._tasks[number].owner, self._tasks[number].name

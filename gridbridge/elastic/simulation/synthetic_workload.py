@@ -73,9 +73,7 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(
-    tasks: list[RecordedReplayTask], distribution: WorkloadDistribution
-) -> tuple[RecordedReplayTask, ...]:
+def _loaded(tasks: list[RecordedReplayTask], distribution: WorkloadDistribution) -> tuple[RecordedReplayTask, ...]:
     used = sum(task.run_s * task.slots for task in tasks)
     if not (distribution.load and used):
         return tuple(tasks)

@@ -7,12 +7,7 @@ from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, in
 
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
-from gridbridge.state.database.column_types import (
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state.database.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 NODES = Table(

@@ -36,9 +36,7 @@ def format_balancer_statistics(row: BalanceRoundStatistics) -> str:
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
-def read_balancer_statistics(
-    path: str,
-) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
     """Return the rows sorted by time, and the numbers of the invalid lines.
 
     StarCluster's own files have times without a zone, which are taken as UTC. Raises
@@ -46,9 +44,7 @@ def read_balancer_statistics(
     """
     try:
         with open(path, "rb") as file:
-            numbered_rows = tuple(
-                _rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path))
-            )
+            numbered_rows = tuple(_rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path)))
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error

@@ -28,9 +28,7 @@ SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
 ALLOCATIONS = ("preferred", "last_resort", "unallocable")
 BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
 WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
-NUMBER = re.compile(
-    rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
-).fullmatch
+NUMBER = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)").fullmatch
 MOST = 1e18  # hsqueeze's own numbers overflow beyond this value
 NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of missing last fields
 INSTANCE_LATER = ("1", "-", "N")
@@ -145,9 +143,7 @@ def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
         at = _owner(row, groups)
         groups[at] = replace(groups[at], policy=group_policy)
     tags = tuple(line for _, line in sections["tags"])
-    return GanetiCluster(
-        groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
-    )
+    return GanetiCluster(groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy)
 
 
 def _owner(row: GanetiTextLine, groups: Sequence[GanetiNodeGroup]) -> int:
@@ -202,9 +198,7 @@ def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
 def _group(row: GanetiTextLine) -> GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
-        raise row.wrong(
-            f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}"
-        )
+        raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
     return GanetiNodeGroup(
         name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
@@ -218,9 +212,7 @@ def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
-        return replace(
-            _told_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True
-        )
+        return replace(_told_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
     return _told_node(row, name, group)
 
 
@@ -280,9 +272,7 @@ def _policy(row: GanetiTextLine) -> GanetiInstancePolicy:
     return GanetiInstancePolicy(
         standard=_spec(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
-        templates=tuple(
-            row.word(text, "a disk template", GanetiDiskTemplate) for text in _listed(row.fields[3])
-        ),
+        templates=tuple(row.word(text, "a disk template", GanetiDiskTemplate) for text in _listed(row.fields[3])),
         vcpu_ratio=row.number(4, "the ratio of processors"),
         spindle_ratio=row.number(5, "the ratio of spindles"),
     )
@@ -296,6 +286,4 @@ def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )
     mem, vcpus, disk, disks, nics, spindles = numbers
-    return GanetiInstanceSize(
-        mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles
-    )
+    return GanetiInstanceSize(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)

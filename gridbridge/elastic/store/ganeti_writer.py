@@ -26,9 +26,7 @@ def format_ganeti_text(cluster: GanetiCluster) -> str:
 
 
 def _group_line(group: GanetiNodeGroup) -> str:
-    return "|".join(
-        (group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks))
-    )
+    return "|".join((group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks)))
 
 
 def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
@@ -37,10 +35,7 @@ def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
     exclusive = "Y" if node.has_own_spindles else "N"
     later = (exclusive, node.free_spindles, node.own_cpus, _number(node.cpu_speed, is_plain=True))
     group = groups[node.group].uuid
-    return _line(
-        *(node.name, *numbers, f"{node.cpus:.0f}", role, group),
-        *(node.spindles, ",".join(node.tags), *later),
-    )
+    return _line(*(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later))
 
 
 def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
@@ -48,14 +43,7 @@ def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
     balanced = "Y" if instance.is_balanced else "N"
     spindles = "-" if instance.spindles is None else instance.spindles
     return _line(
-        *(
-            instance.name,
-            instance.mem,
-            instance.disk,
-            instance.vcpus,
-            instance.status.value,
-            balanced,
-        ),
+        *(instance.name, instance.mem, instance.disk, instance.vcpus, instance.status.value, balanced),
         *(nodes[instance.primary], secondary, instance.template.value, ",".join(instance.tags)),
         *(instance.spindle_use, spindles, "N"),
     )

@@ -46,15 +46,10 @@ def publish_balancer_round(
 
     `numbers` are the round's statistics, and `outcome` says what the round did.
     """
-    _publish(
-        lambda last: figures_after_observed_round(last, cluster, situation, plan, numbers, outcome),
-        folder,
-    )
+    _publish(lambda last: figures_after_observed_round(last, cluster, situation, plan, numbers, outcome), folder)
 
 
-def publish_round_without_cell(
-    cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
-) -> None:
+def publish_round_without_cell(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
     """Publish that a round could not query the cell, with the reason."""
     _publish(lambda last: figures_after_unobserved_round(last, cluster, now, trouble), folder)
 

@@ -12,11 +12,7 @@ from stat import S_ISREG
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import (
-    SavedBalancerRound,
-    SavedBatchProgramOutputs,
-    WaitingJobsHistory,
-)
+from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import safe_files
 
@@ -60,9 +56,7 @@ def write_saved_balancer_round(
         (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
     ):
         if data:
-            safe_files.replace_file_atomically(
-                os.path.join(folder, name), data, _mode(), durable=False
-            )
+            safe_files.replace_file_atomically(os.path.join(folder, name), data, _mode(), durable=False)
 
 
 def _mode() -> int:
@@ -91,9 +85,7 @@ def _documents(folder: str) -> SavedBatchProgramOutputs:
         return SavedBatchProgramOutputs(oar=_bytes(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
     return SavedBatchProgramOutputs(
-        qstat=_bytes(folder, QSTAT),
-        qhost=_bytes(folder, QHOST),
-        qconf=_bytes(folder, QCONF) if has_layout else b"",
+        qstat=_bytes(folder, QSTAT), qhost=_bytes(folder, QHOST), qconf=_bytes(folder, QCONF) if has_layout else b""
     )
 
 
@@ -131,12 +123,8 @@ def _more_content(saved_round: SavedBalancerRound) -> dict[str, object]:
         runtimes.setdefault(owner, {})[name] = time_s
     content = {
         "best_effort": sorted(saved_round.best_effort),
-        "eligible": {
-            str(job): since.isoformat() for job, since in saved_round.eligible_since.items()
-        },
-        "watched": {
-            str(job): _watched_row(observation) for job, observation in saved_round.watched.items()
-        },
+        "eligible": {str(job): since.isoformat() for job, since in saved_round.eligible_since.items()},
+        "watched": {str(job): _watched_row(observation) for job, observation in saved_round.watched.items()},
         "runtimes": runtimes,
         "elsewhere": dict(saved_round.elsewhere),
         "elsewhere_free": dict(saved_round.elsewhere_free),
@@ -206,10 +194,7 @@ class _State:
             last_change=self._time(self._told, "last_change"),
             nodes=tuple(self._node(name, row) for name, row in nodes.items()),
             best_effort=self._names("best_effort"),
-            eligible_since={
-                self._number_of(job, "eligible"): since
-                for job, since in self._times("eligible").items()
-            },
+            eligible_since={self._number_of(job, "eligible"): since for job, since in self._times("eligible").items()},
             watched={
                 self._number_of(job, "watched"): self._watched(f"watched.{job}.", row)
                 for job, row in self._all("watched").items()
@@ -220,8 +205,7 @@ class _State:
                 for name, seconds in self._table(names, f"runtimes.{owner}.", ()).items()
             },
             elsewhere={
-                queue: self._number(seconds, f"elsewhere.{queue}")
-                for queue, seconds in self._all("elsewhere").items()
+                queue: self._number(seconds, f"elsewhere.{queue}") for queue, seconds in self._all("elsewhere").items()
             },
             elsewhere_free={
                 queue: int(self._number(slots, f"elsewhere_free.{queue}"))
@@ -247,11 +231,7 @@ class _State:
         return frozenset(self._text(name, key) for name in names)
 
     def _number(self, number: object, key: str) -> float:
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, int | float)
-            or not 0 <= number < INFINITE
-        ):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < INFINITE:
             self._wrong(key, number, "a number that is not negative")
             return 0.0
         if number > MOST:

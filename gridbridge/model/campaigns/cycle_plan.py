@@ -11,17 +11,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventChanges,
-    ClusterSuccessRecord,
-)
-from gridbridge.model.campaigns.campaign_sections import (
-    FailuresSection,
-    FairShareUnit,
-    FinalizeSection,
-    JobRatioRule,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventChanges, ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_sections import FailuresSection, FairShareUnit, FinalizeSection, JobRatioRule
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
 from gridbridge.model.campaigns.speculation import (
@@ -234,9 +225,7 @@ class CampaignCycleSituation:
     ratios: tuple[JobRatio, ...] = ()  # stored job ratios
     # (campaign, cluster) pairs whose waiting tasks nikita deletes
     wiped: frozenset[tuple[int, str]] = frozenset()
-    disputed: tuple[
-        AttemptOutcomeAtCluster, ...
-    ] = ()  # attempts with conflicting accounting records
+    disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with conflicting accounting records
     missed: tuple[TaskMissingSince, ...] = ()  # tasks that clusters stopped or resumed listing
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = EPOCH
@@ -268,9 +257,7 @@ class CampaignCycleSituation:
     @property
     def tests(self) -> frozenset[int]:
         """The numbers of test campaigns, whose waiting tasks are never deleted."""
-        return frozenset(
-            campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST
-        )
+        return frozenset(campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

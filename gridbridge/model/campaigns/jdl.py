@@ -70,9 +70,7 @@ class Jdl:
     @property
     def outline(self) -> "Jdl":
         """The JDL without shell lines and other texts that only its tasks need."""
-        return replace(
-            self, clusters={name: _outline(request) for name, request in self.clusters.items()}
-        )
+        return replace(self, clusters={name: _outline(request) for name, request in self.clusters.items()})
 
     @property
     def may_be_copied(self) -> bool:

@@ -23,16 +23,9 @@ class CancellationReason(StrEnum):
     NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED once the task was held and deleted
 
 
-REASONS_OF_WAITING = (
-    CancellationReason.OVERFLOW,
-    CancellationReason.WAITED,
-    CancellationReason.NEVER_BEGAN,
-)
+REASONS_OF_WAITING = (CancellationReason.OVERFLOW, CancellationReason.WAITED, CancellationReason.NEVER_BEGAN)
 REASONS_OF_MOVES = (CancellationReason.MOVED, CancellationReason.UNNEEDED, CancellationReason.LEFT)
-REASONS_ONLY_WAITING = (
-    *REASONS_OF_WAITING,
-    *REASONS_OF_MOVES,
-)  # reasons that delete waiting tasks only
+REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # reasons that delete waiting tasks only
 REASONS_HELD_FIRST = (
     CancellationReason.LEFT,
     CancellationReason.NEVER_BEGAN,
@@ -112,9 +105,7 @@ class NikitaSituation:
     allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
     patience: NikitaTimeouts
     to_wide: frozenset[str] = frozenset()  # clusters where a multi-slot task may exceed `allowed`
-    contests: tuple[
-        BlockedLocalRequest, ...
-    ] = ()  # local requests that wait for resources of best-effort tasks
+    contests: tuple[BlockedLocalRequest, ...] = ()  # local requests that wait for resources of best-effort tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

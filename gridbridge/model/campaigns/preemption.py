@@ -118,6 +118,4 @@ class PreemptedTasks:
 
 ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id at one cluster
 LocalRequestId = tuple[str, int, int]  # cluster, job, task
-PreemptionHistory = Mapping[
-    LocalRequestId, tuple[datetime, ...]
-]  # times at which tasks were preempted for a request
+PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # times at which tasks were preempted for a request

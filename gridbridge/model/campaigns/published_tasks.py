@@ -4,21 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import (
-    CampaignState,
-    TaskAttemptOutcome,
-    is_task_cancelled_by_owner,
-)
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
 OUTCOME_WORDS = {
     outcome: outcome.value for outcome in TaskAttemptOutcome
 }  # a precomputed table, since lists show 100,000 tasks at once
-OUTCOME_WORDS |= {
-    TaskAttemptOutcome.PENDING: SENT,
-    TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value,
-}
+OUTCOME_WORDS |= {TaskAttemptOutcome.PENDING: SENT, TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +49,7 @@ class PublishedTask:
     beyond_s: int | None = None  # run time that caused this speculative attempt
     copies: tuple[ShownSpeculativeAttempt, ...] = ()  # other attempts that ran beside this attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
-    moved: tuple[
-        RebalancedTaskAttempt, ...
-    ] = ()  # attempts that rebalancing deleted before their start
+    moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted before their start
     # whether the task succeeded at a black hole (decisions/campaigns/cluster_success_records.py)
     is_suspect: bool = False
 
@@ -96,9 +87,7 @@ class TaskEndCounts:
 
     def taken_back(self) -> "TaskEndCounts":
         """Return the negative counts, for ended tasks that are to run again."""
-        return TaskEndCounts(
-            at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
-        )
+        return TaskEndCounts(at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS})
 
     @property
     def mean_s(self) -> float | None:
@@ -106,14 +95,10 @@ class TaskEndCounts:
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
-COUNTS = tuple(
-    outcome.name for outcome in fields(TaskEndCounts) if outcome.name not in ("at", "cluster")
-)
+COUNTS = tuple(outcome.name for outcome in fields(TaskEndCounts) if outcome.name not in ("at", "cluster"))
 
 
-def count_ended_task(
-    task: PublishedTask, at: datetime, state: CampaignState | None = None
-) -> TaskEndCounts:
+def count_ended_task(task: PublishedTask, at: datetime, state: CampaignState | None = None) -> TaskEndCounts:
     """Return the counts of one ended task of a campaign in this state."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return TaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)

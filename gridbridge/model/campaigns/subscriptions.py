@@ -31,9 +31,7 @@ class NotificationChannel(StrEnum):
 
 IDENTITIES = {
     NotificationChannel.MAIL: ConfigTextFormat(
-        holds=re.compile(
-            "[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}(@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?"
-        ).fullmatch,
+        holds=re.compile("[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}(@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?").fullmatch,
         right="an address, NAME@HOST or NAME",
     ),
     NotificationChannel.JABBER: ConfigTextFormat(
@@ -41,8 +39,7 @@ IDENTITIES = {
         right="letters, digits and @ . _ / + -, a letter or digit first",
     ),
     NotificationChannel.PROGRAM: ConfigTextFormat(
-        holds=re.compile("/[!-~]{1,1000}").fullmatch,
-        right="an absolute path in printable ASCII without blanks",
+        holds=re.compile("/[!-~]{1,1000}").fullmatch, right="an absolute path in printable ASCII without blanks"
     ),
 }
 

@@ -120,10 +120,7 @@ class BalanceRefusalCause(Enum):
     UNDIVIDED = "its {wanted} slots can't be had: {name} gives {has} of them on each host"
     BARRED = "parallel environment {name} does not admit {wanted}"
     CAPPED = "as many of its tasks run as may run at once"
-    STUCK = (
-        "there was room for it for {has} min, and it did not start:"
-        " a quota or an access list may keep it"
-    )
+    STUCK = "there was room for it for {has} min, and it did not start: a quota or an access list may keep it"
     BEST_EFFORT = "it is best-effort"
     CAMPAIGN = "it is a campaign's, which takes what others leave"
     NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"

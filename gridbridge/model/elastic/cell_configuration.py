@@ -50,15 +50,11 @@ class GridEngineUserList:
 
     def has(self, identity: JobAccessIdentity) -> bool:
         """Say whether a job's owner or group is in the list."""
-        return identity.owner in self.entries or (
-            bool(identity.group) and f"{GROUP}{identity.group}" in self.entries
-        )
+        return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_have(self, identity: JobAccessIdentity) -> bool:
         """Say whether the owner may be in the list; unknown groups count as members."""
-        return self.is_access and (
-            self.has(identity) or any(_may_be(identity, entry) for entry in self.entries)
-        )
+        return self.is_access and (self.has(identity) or any(_may_be(identity, entry) for entry in self.entries))
 
 
 def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
@@ -99,20 +95,14 @@ class QueueAccessLists:
             return f"checkpointing environment {checkpoint}"
         return ""
 
-    def _admits_user(
-        self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]
-    ) -> bool:
+    def _admits_user(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
-        return not self.users or any(
-            name not in lists or lists[name].may_have(identity) for name in self.users
-        )
+        return not self.users or any(name not in lists or lists[name].may_have(identity) for name in self.users)
 
     def _admits_project(self, project: str) -> bool:
-        return project not in self.barred_projects and (
-            not self.projects or project in self.projects
-        )
+        return project not in self.barred_projects and (not self.projects or project in self.projects)
 
 
 ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
@@ -219,9 +209,7 @@ class CellQueue:
         """Return the queue with the values that it has on a host."""
         if not self.varying:
             return self
-        return parse_cell_queue(
-            self.name, {name: value.on(host, groups) for name, value in self.varying}
-        )
+        return parse_cell_queue(self.name, {name: value.on(host, groups) for name, value in self.varying})
 
 
 ARCH = "arch"  # a load value of every host that reports
@@ -287,11 +275,7 @@ class CellConfiguration:
         """Yield the values of consumables with the full names of their resources."""
         for name, text in values:
             resource = self.resources.get(name)
-            if (
-                resource
-                and resource.counted != ConsumableKind.NO
-                and resource.relation != ResourceComparison.EXCLUSIVE
-            ):
+            if resource and resource.counted != ConsumableKind.NO and resource.relation != ResourceComparison.EXCLUSIVE:
                 yield resource.name, text
 
     @property
@@ -303,11 +287,7 @@ class CellConfiguration:
     def queue_on(self, queue: str, host: str) -> CellQueue | None:
         """Return a queue with the values that hold on a host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
-        return (
-            cell_queue.on(host, self.groups_of(host))
-            if cell_queue and cell_queue.varying
-            else cell_queue
-        )
+        return cell_queue.on(host, self.groups_of(host)) if cell_queue and cell_queue.varying else cell_queue
 
     @property
     def placed(self) -> frozenset[str]:

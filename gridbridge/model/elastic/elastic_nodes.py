@@ -118,11 +118,7 @@ class ElasticNodeState(Enum):
     @property
     def is_coming(self) -> bool:
         """Whether the node is requested, booting or joining the cell, and accepts no jobs yet."""
-        return self in (
-            ElasticNodeState.REQUESTED,
-            ElasticNodeState.BOOTING,
-            ElasticNodeState.JOINING,
-        )
+        return self in (ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING)
 
     @property
     def is_leaving(self) -> bool:
@@ -132,11 +128,7 @@ class ElasticNodeState(Enum):
     @property
     def is_there(self) -> bool:
         """Whether the node counts among the cluster's nodes."""
-        return self not in (
-            ElasticNodeState.STANDBY,
-            ElasticNodeState.GONE,
-            ElasticNodeState.FAILED,
-        )
+        return self not in (ElasticNodeState.STANDBY, ElasticNodeState.GONE, ElasticNodeState.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,9 +159,7 @@ def _share(names: Sequence[int]) -> int:
     return MOST_NAMES
 
 
-def merge_tasks_ended_by_minute(
-    minutes: Iterable[TasksEndedInMinute],
-) -> tuple[TasksEndedInMinute, ...]:
+def merge_tasks_ended_by_minute(minutes: Iterable[TasksEndedInMinute]) -> tuple[TasksEndedInMinute, ...]:
     """Merge the entries of each minute, sorted by minute."""
     by_minute = dict[int, TasksEndedInMinute]()
     for ended in minutes:

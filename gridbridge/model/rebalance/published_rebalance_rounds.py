@@ -17,9 +17,7 @@ LONGEST_ROUND = {
     RebalanceRoundKind.TASKS: timedelta(minutes=30),
     # a round begins copies for an hour, then the next round may begin
     RebalanceRoundKind.DATASETS: timedelta(hours=3),
-    RebalanceRoundKind.READING: timedelta(
-        hours=26
-    ),  # an hour of begun reads, and a day for the last
+    RebalanceRoundKind.READING: timedelta(hours=26),  # an hour of begun reads, and a day for the last
 }
 WORDS = {
     RebalanceRoundKind.TASKS: "round about tasks",

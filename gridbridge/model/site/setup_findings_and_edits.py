@@ -126,13 +126,7 @@ class CellQconfSettings:
     def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
         """Return a cell set-up with only a master host and parallel environments."""
         return CellQconfSettings(
-            master=master,
-            complexes={},
-            queues={},
-            environments=environments,
-            scheduler={},
-            common={},
-            exec_hosts={},
+            master=master, complexes={}, queues={}, environments=environments, scheduler={}, common={}, exec_hosts={}
         )
 
     def effective(self, attribute: str) -> str:

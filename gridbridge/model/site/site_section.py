@@ -3,14 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.key_settings import (
-    ACCOUNT,
-    CLUSTER_NAME,
-    SSH_PLACE,
-    STATE_URL,
-    about,
-    setting,
-)
+from gridbridge.model.key_settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, about, setting
 
 MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 

@@ -23,9 +23,7 @@ class HomeStartGuard:
     HOLD = "hold"  # a user hold on the task
 
 
-def choose_home_start_guard(
-    hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool
-) -> str:
+def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
     """Return the kind of guard for a task with the given resource requests and queues."""
     if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE

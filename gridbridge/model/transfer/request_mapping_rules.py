@@ -62,9 +62,7 @@ class RequestMapping:
 
     def of(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
         """Return the mapping rules of a kind in the order of gridbridge.toml."""
-        return tuple(
-            (name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind
-        )
+        return tuple((name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind)
 
 
 def is_fixed_slots_per_node(spread: str) -> bool:
@@ -101,6 +99,4 @@ def decode_request_mapping(data: bytes) -> RequestMapping:
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
             raise ParseError(f"{path[:40]!r} is no rule of a mapping")
         read.setdefault((kind, name), {})[key] = value
-    return RequestMapping(
-        {kind_and_name: RequestMappingRule(**values) for kind_and_name, values in read.items()}
-    )
+    return RequestMapping({kind_and_name: RequestMappingRule(**values) for kind_and_name, values in read.items()})

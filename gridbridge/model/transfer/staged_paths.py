@@ -13,9 +13,7 @@ HERE = "."  # path that stands for the whole working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
-def job_stage_in_and_out_paths(
-    stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]
-) -> dict[str, str]:
+def job_stage_in_and_out_paths(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return a job's input and output path lists: its context's, else its queue's."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
@@ -70,8 +68,6 @@ def _refuse(key: str, path: str) -> None:
     if "\0" in path or not path or not any(parts):
         raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
     if ".." in parts:
-        raise UnstageablePaths(
-            f"{key}: {path!r} leads out with ..; a path below the working directory"
-        )
+        raise UnstageablePaths(f"{key}: {path!r} leads out with ..; a path below the working directory")
     if key == OUT and path.startswith("/"):
         raise UnstageablePaths(f"{key}: {path!r} is absolute; a path below the working directory")

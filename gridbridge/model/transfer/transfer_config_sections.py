@@ -23,15 +23,11 @@ from gridbridge.model.key_settings import (
 from gridbridge.model.transfer import request_mapping_rules, staged_paths
 
 STAGED_IN = ConfigTextFormat(
-    holds=lambda text: (
-        not staged_paths.staging_path_list_problem(staged_paths.IN, text) and ANY_TEXT.holds(text)
-    ),
+    holds=lambda text: not staged_paths.staging_path_list_problem(staged_paths.IN, text) and ANY_TEXT.holds(text),
     right="paths with : between them, as -ac stage_in takes them",
 )
 STAGED_OUT = ConfigTextFormat(
-    holds=lambda text: (
-        not staged_paths.staging_path_list_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text)
-    ),
+    holds=lambda text: not staged_paths.staging_path_list_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
 MAX_SLOTS = 9_999_999  # largest `slots` of a parallel environment (sge_pe(5))
@@ -98,8 +94,7 @@ class RetentionSection:
 
 
 THERE = ConfigTextFormat(
-    holds=lambda name: not name or OBJECT_NAME.holds(name),
-    right=f"{OBJECT_NAME.right}; empty for the same name",
+    holds=lambda name: not name or OBJECT_NAME.holds(name), right=f"{OBJECT_NAME.right}; empty for the same name"
 )
 RESOURCE_THERE = ConfigTextFormat(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
@@ -107,20 +102,16 @@ RESOURCE_THERE = ConfigTextFormat(
 )
 SPREAD = ConfigTextFormat(
     holds=lambda text: (
-        text in ("", *request_mapping_rules.SPREADS)
-        or request_mapping_rules.is_fixed_slots_per_node(text)
+        text in ("", *request_mapping_rules.SPREADS) or request_mapping_rules.is_fixed_slots_per_node(text)
     ),
-    right=f"{', '.join(request_mapping_rules.SPREADS)}, or so many a node;"
-    f" empty for {request_mapping_rules.PE_SLOTS}",
+    right=f"{', '.join(request_mapping_rules.SPREADS)}, or so many a node; empty for {request_mapping_rules.PE_SLOTS}",
 )
 ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
 RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
     holds=lambda name: name == request_mapping_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
-AMOUNT = ConfigTextFormat(
-    holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it"
-)
+AMOUNT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
 
 
 class AmountUnit(StrEnum):

@@ -33,9 +33,7 @@ class AsUserArguments:
         campaign = file.removeprefix("c.")
         numbers, self._told = words[::2], words[1::2]
         if not (is_array_number(campaign) and file != campaign and self._is_whole(numbers)):
-            raise AsUserRequestRefusal(
-                f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}"
-            )
+            raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
         if not isinstance(self.section, dict) or not is_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster

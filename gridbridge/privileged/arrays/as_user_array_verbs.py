@@ -96,18 +96,13 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
     the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
     unreadable now.
     """
-    from gridbridge.campaigns.store.root_campaign_file_reader import (
-        VerifiedCampaignFiles,
-        uid_blocking_campaign_file,
-    )
+    from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles, uid_blocking_campaign_file
 
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{campaign_file_name(campaign)}"):
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            owner.require_ordinary_account(
-                read_config_or_owner_not_ready(), campaign_file_name(campaign), uid
-            )
+            owner.require_ordinary_account(read_config_or_owner_not_ready(), campaign_file_name(campaign), uid)
             return True
         brought = VerifiedCampaignFiles(campaign, folder)
         owner.require_ordinary_account(read_config_or_owner_not_ready(), brought.file, brought.uid)

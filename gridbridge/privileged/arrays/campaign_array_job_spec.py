@@ -6,14 +6,8 @@ from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_
 from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
-from gridbridge.model.campaigns.requested_host_properties import (
-    parse_alternative_properties,
-    parse_required_properties,
-)
-from gridbridge.model.campaigns.task_attempt_ranges import (
-    is_prologue_or_epilogue_task,
-    parse_attempt_ranges,
-)
+from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task, parse_attempt_ranges
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_prologues import CampaignPrologueJobs
@@ -40,9 +34,7 @@ class TasksOfVerifiedFile:
     into words, since some users' lines take long.
     """
 
-    def __init__(
-        self, order: AsUserArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger"
-    ) -> None:
+    def __init__(self, order: AsUserArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger") -> None:
         """Read the file.
 
         Raises AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for forbidden copies.
@@ -73,9 +65,7 @@ class TasksOfVerifiedFile:
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
-            ArrayScriptTask(
-                n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape"))
-            )
+            ArrayScriptTask(n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
             for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
@@ -84,9 +74,7 @@ class TasksOfVerifiedFile:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def spec(
-        self, array: CampaignArrayId, tasks: tuple[ArrayScriptTask, ...], person: str
-    ) -> JobSpec:
+    def spec(self, array: CampaignArrayId, tasks: tuple[ArrayScriptTask, ...], person: str) -> JobSpec:
         """Return an array's job spec for the cluster."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
@@ -111,9 +99,7 @@ class TasksOfVerifiedFile:
             tasks=len(tasks),
         )
 
-    def _settings(
-        self, header: Header, person: str, amounts: dict[str, int], site: str
-    ) -> dict[str, str]:
+    def _settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
         clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
         return {
@@ -130,13 +116,9 @@ class TasksOfVerifiedFile:
         }
 
 
-def _lines(
-    attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger"
-) -> dict[int, bytes]:
+def _lines(attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger") -> dict[int, bytes]:
     """Return tasks' parameters; AsUserRequestRefusal if too long, KeyError if missing."""
-    numbers = [
-        [task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts
-    ]
+    numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
         sizes = [len(lines[task]) for task in array_tasks]

@@ -4,21 +4,10 @@ from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.campaign_names import released_array_name
-from gridbridge.model.campaigns.task_attempt_ranges import (
-    format_index_ranges,
-    group_into_ranges,
-    parse_index_ranges,
-)
+from gridbridge.model.campaigns.task_attempt_ranges import format_index_ranges, group_into_ranges, parse_index_ranges
 from gridbridge.model.job_request import JobSpec
-from gridbridge.privileged.arrays.as_user_array_arguments import (
-    DELETE,
-    DELETE_WAITING,
-    AsUserArguments,
-)
-from gridbridge.privileged.arrays.queue_choice import (
-    keep_array_off_transfer_queues,
-    request_slots_per_host,
-)
+from gridbridge.privileged.arrays.as_user_array_arguments import DELETE, DELETE_WAITING, AsUserArguments
+from gridbridge.privileged.arrays.queue_choice import keep_array_off_transfer_queues, request_slots_per_host
 from gridbridge.privileged.owner import JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
 
 UNTAKEN = {
@@ -45,9 +34,7 @@ class CampaignOwnerConnection:
     def submit(self, spec: JobSpec) -> str:
         """Submit a campaign's array, held; return its job id."""
         placed = request_slots_per_host(spec, self._order.cluster)
-        answer = self._adapter.submit_held_job(
-            self._far, keep_array_off_transfer_queues(placed, self._order.cluster)
-        )
+        answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
         if answer.result != SubmissionOutcome.ACCEPTED:
             raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
         return answer.remote_id
@@ -94,9 +81,7 @@ class CampaignOwnerConnection:
         """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
         owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
-            raise RemoteJobNotOurs(
-                f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}"
-            )
+            raise RemoteJobNotOurs(f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}")
         return bool(owner_account[0])
 
     @property

@@ -35,9 +35,7 @@ class CampaignPrologueJobs:
         return (task,)
 
     @staticmethod
-    def header(
-        header: "dict[str, object]", tasks: tuple[ArrayScriptTask, ...]
-    ) -> "dict[str, object]":
+    def header(header: "dict[str, object]", tasks: tuple[ArrayScriptTask, ...]) -> "dict[str, object]":
         """Return an array's job header; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header

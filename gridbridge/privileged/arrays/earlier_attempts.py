@@ -37,13 +37,10 @@ def require_attempts_ended(order: AsUserArguments, ledger: RootLedger, index: in
             _require_ended_at(order.at(cluster), ledger.uid, attempts, limit_s)
 
 
-def _require_ended_at(
-    order: AsUserArguments, uid: int, earlier: "list[Earlier]", limit_s: float
-) -> None:
+def _require_ended_at(order: AsUserArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
     """Query a cluster once about all earlier attempts of an array's tasks at the cluster."""
     questions = [
-        f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
-        for number, _, job, is_repeated, _ in earlier
+        f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
     ]
     try:
         worker = CampaignOwnerWorker(uid, lambda person: _answers(order, person), limit_s)
@@ -54,9 +51,7 @@ def _require_ended_at(
         return
     for number, cluster, _, _, indices in earlier:
         if any(_meet(indices, span) for span in living.get(str(number), ())):
-            raise OwnerRequestNotYetPossible(
-                f"an earlier attempt of a task is at {cluster}, in array {number}"
-            )
+            raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
 def _answers(order: AsUserArguments, person: str) -> "Answers":

@@ -27,7 +27,5 @@ def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
     except UNREADABLE as error:
         raise AsUserRequestRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
-        raise AsUserRequestRefusal(
-            f"{path}: expected the owner's resubmit request for campaign {campaign}"
-        )
+        raise AsUserRequestRefusal(f"{path}: expected the owner's resubmit request for campaign {campaign}")
     return f"{facts.st_ino}.{facts.st_mtime_ns}"

@@ -21,9 +21,7 @@ def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED)
 
     environment = names_offered_by_cluster.decode_offered_names(words).environment(nodes, per_host)
     if not environment:
-        raise JobNeverAcceptedByCluster(
-            names_offered_by_cluster.missing_parallel_env_reason(nodes, per_host)
-        )
+        raise JobNeverAcceptedByCluster(names_offered_by_cluster.missing_parallel_env_reason(nodes, per_host))
     return spec if environment == names_offered_by_cluster.ANY else spec.but(pe=environment)
 
 
@@ -39,7 +37,5 @@ def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PU
 
     request = names_offered_by_cluster.decode_local_only_queues(published).only(spec.request)
     if request is None:
-        raise JobNeverAcceptedByCluster(
-            f"queue {spec.request.targets} is a transfer queue or missing"
-        )
+        raise JobNeverAcceptedByCluster(f"queue {spec.request.targets} is a transfer queue or missing")
     return spec.but(request=request)

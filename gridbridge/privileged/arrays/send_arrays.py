@@ -57,9 +57,7 @@ def _read(order: AsUserArguments, ledger: RootLedger) -> TasksOfVerifiedFile:
 class ArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
-    def __init__(
-        self, order: AsUserArguments, ledger: RootLedger, content: TasksOfVerifiedFile | None
-    ) -> None:
+    def __init__(self, order: AsUserArguments, ledger: RootLedger, content: TasksOfVerifiedFile | None) -> None:
         self._order = order
         self._ledger = ledger
         self._content = content
@@ -141,9 +139,7 @@ class ArraySender:
             self._do(new, RELEASE, *(sent_array.job for sent_array in new))
         for sent_array in (sent_array for sent_array in ready if not sent_array.is_new):
             repeated = int(self._ledger.was_repeated(sent_array.array.array))
-            self._do(
-                [sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated)
-            )
+            self._do([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
 
     def _do(self, sent: list[SendProgress], *words: str) -> None:
         try:
@@ -168,9 +164,7 @@ class ArraySender:
 
         return answer
 
-    def _submit_at(
-        self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool
-    ) -> str:
+    def _submit_at(self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool) -> str:
         """Adopt the array that an earlier call submitted, else submit the array."""
         array = self._order.arrays[index]
         if not is_new and (job := site.find(str(array))):

@@ -27,9 +27,7 @@ NOTHING = "-"  # CLUSTER part of a WORD without a cluster
 def run_notification_program(arguments: list[str]) -> NoReturn:
     """Check the user's request and the words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
-        raise AsUserRequestRefusal(
-            "usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS..."
-        )
+        raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
     name, *words = arguments
     lines = "".join(f"{_line(word)}\n" for word in words)
     config = owner.read_root_configuration(CONFIG)

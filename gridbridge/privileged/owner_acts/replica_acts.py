@@ -60,9 +60,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
         raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
-        data, facts = safe_files.read_file_only_owner_writes(
-            f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number)
-        )
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
     except owner.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error

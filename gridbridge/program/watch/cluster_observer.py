@@ -18,10 +18,7 @@ from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
 from gridbridge.state import snapshot_codec
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.cluster_query_tables import (
-    LastClusterQueryResult,
-    LastClusterQueryRows,
-)
+from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
 
 ROUND_S = 2.0  # a result is shared in the next round
 
@@ -106,9 +103,7 @@ class ClusterObserver:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(
-        self, where: Away, pace: ClusterQueryLimits, transfer_queues: Collection[str]
-    ) -> None:
+    def follow(self, where: Away, pace: ClusterQueryLimits, transfer_queues: Collection[str]) -> None:
         """Use another configuration for the same cluster from now on.
 
         The cluster's names are queried again, because the cluster often changed as well.
@@ -120,9 +115,7 @@ class ClusterObserver:
         self._words_due = self._clock.steady_s()
 
     def ask_if_due(
-        self,
-        job_ids: Callable[[], frozenset[int]],
-        sent: Callable[[str], CampaignJobsAtCluster] = _none,
+        self, job_ids: Callable[[], frozenset[int]], sent: Callable[[str], CampaignJobsAtCluster] = _none
     ) -> None:
         """Start a query if a query is due and no query is running.
 
@@ -180,13 +173,9 @@ class ClusterObserver:
         snapshot = answer.snapshot
         if sent.is_watched:
             location = identify_cluster_query(self._where, self._transfer_queues)
-            shared = query_result_to_share(
-                snapshot, sent, location, self._clock.now(), trouble=answer.trouble
-            )
+            shared = query_result_to_share(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
             answer = replace(answer, shared=shared)
-        return replace(
-            answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids)
-        )
+        return replace(answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids))
 
     def _answered(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
         try:
@@ -197,14 +186,9 @@ class ClusterObserver:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
         except Exception as error:  # an unexpected answer must not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
-            return ClusterQueryResult(
-                cluster=self.cluster, trouble=f"{type(error).__name__}: {error}"
-            )
+            return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         return ClusterQueryResult(
-            cluster=self.cluster,
-            took_s=took_s,
-            snapshot=self._owned(snapshot),
-            vocabulary=self._vocabulary(),
+            cluster=self.cluster, took_s=took_s, snapshot=self._owned(snapshot), vocabulary=self._vocabulary()
         )
 
     def _vocabulary(self) -> NamesOfferedByCluster | None:
@@ -215,9 +199,7 @@ class ClusterObserver:
         try:
             return status_adapter(self._where).query_request_vocabulary(self._where)
         except Exception as error:  # an unexpected answer must not end the service
-            _log.warning(
-                "event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error)
-            )
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None
 
     def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -10,11 +10,7 @@ from gridbridge.decisions.transfer.cluster_load_values import find_local_only_qu
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import encode_local_only_queues
-from gridbridge.program.watch.cluster_observer import (
-    ClusterObserver,
-    ClusterQueryResult,
-    ClusterSnapshotSharing,
-)
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, ClusterSnapshotSharing
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
@@ -47,9 +43,7 @@ class LastClusterSnapshots:
 
     def take(self) -> tuple[ClusterQueryResult, ...]:
         """Return the cluster query results that arrived since the last call."""
-        came = tuple(
-            answer for observer in self._observers.values() if (answer := observer.answer())
-        )
+        came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
         for answer in came:
             self._remember(answer)
         return came

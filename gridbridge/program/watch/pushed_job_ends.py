@@ -105,11 +105,7 @@ class OarJobEndListener:
     """Receives pushed job ends of one OAR cluster in a thread."""
 
     def __init__(
-        self,
-        cluster: str,
-        listen: Callable[[], Iterator[list[int]]],
-        limit_per_s: float,
-        clock: Callable[[], float],
+        self, cluster: str, listen: Callable[[], Iterator[list[int]]], limit_per_s: float, clock: Callable[[], float]
     ) -> None:
         self._cluster = cluster
         self._ends = listen

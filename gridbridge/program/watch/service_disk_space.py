@@ -24,10 +24,7 @@ class DiskSpaceWatch:
     """Reports which folder is full, from regular write tests."""
 
     def __init__(
-        self,
-        folders: Iterable[str],
-        clock: Callable[[], float],
-        tmpdirs: Callable[[], Iterable[str]] = tuple,
+        self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
     ) -> None:
         self._folders = tuple(folders)
         self._tmpdirs = tmpdirs  # starters' folders, possibly not writable for us
@@ -43,12 +40,8 @@ class DiskSpaceWatch:
         return self._lacks
 
     def _look(self) -> None:
-        rooms = {
-            folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders
-        }
-        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
-            free_space_of_tmpdirs(self._tmpdirs())
-        )
+        rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
+        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(free_space_of_tmpdirs(self._tmpdirs()))
         if bool(shortage) != bool(self._lacks):
             words = f"event=full why={shortage!r}" if shortage else "event=room_again"
             _log.log(logging.ERROR if shortage else logging.INFO, words)
@@ -57,11 +50,7 @@ class DiskSpaceWatch:
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
     """Return the free space of the campaigns' folder if it is a separate filesystem."""
-    return (
-        {folder: local_host_facts.free_bytes_and_files_of_folder(folder)}
-        if os.path.ismount(folder)
-        else {}
-    )
+    return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 
 def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
@@ -73,9 +62,7 @@ def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
 class StarterTmpdirQuery:
     """Queries the home cluster for TMPDIR folders in the background."""
 
-    def __init__(
-        self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]) -> None:
         self._policy = policy
         self._known: frozenset[str] = frozenset()
         self._question = BackgroundQuery[tuple[str, ...], frozenset[str]](
@@ -100,8 +87,5 @@ class StarterTmpdirQuery:
             configured_home_address(self._policy, self._policy.site.cluster),
             local_host_facts.this_host_name(),
         )
-        folders = (
-            load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name)
-            for queue in queues
-        )
+        folders = (load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name) for queue in queues)
         return frozenset(folder for folder in folders if folder.startswith("/"))

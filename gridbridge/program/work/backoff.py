@@ -13,9 +13,7 @@ def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:
 class Backoff:
     """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
 
-    def __init__(
-        self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock

@@ -39,18 +39,14 @@ def is_thread_start_failure(error: Exception) -> bool:
 class ThreadPool(ThreadPoolExecutor):
     """A thread pool whose futures fail if no thread can start."""
 
-    def submit(
-        self, act: Callable[..., Outcome], /, *args: object, **kwargs: object
-    ) -> "Future[Outcome]":
+    def submit(self, act: Callable[..., Outcome], /, *args: object, **kwargs: object) -> "Future[Outcome]":
         """Run a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
         promise: Future[Outcome] = Future()
         try:
             future = super().submit(_keep, promise, partial(act, *args, **kwargs))
         except RuntimeError as error:
             return promise if not promise.cancel() else _failed(error)
-        future.add_done_callback(
-            lambda finished: promise.cancel() if finished.cancelled() else None
-        )
+        future.add_done_callback(lambda finished: promise.cancel() if finished.cancelled() else None)
         return promise
 
 
@@ -79,9 +75,7 @@ class OwnerThreadPools:
         self._threads: dict[str, ThreadPool] = {}
         self._open: dict[str, list[Future[object]]] = {}
 
-    def do(
-        self, owner: str, act: Callable[[Subject], Outcome], subject: Subject
-    ) -> "Future[Outcome]":
+    def do(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
         """Run a call for a person in a thread, after that person's earlier calls."""
         self._dismiss_idle()
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")

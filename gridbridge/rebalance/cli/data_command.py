@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 RECORDS = click.option(
-    "--records",
-    metavar="FOLDER",
-    default="",
-    help="Keep the records of datasets here.  [default: ~/.gridbridge/data]",
+    "--records", metavar="FOLDER", default="", help="Keep the records of datasets here.  [default: ~/.gridbridge/data]"
 )
 
 
@@ -46,9 +43,7 @@ def data() -> None:
 @click.option("--later", "is_later", is_flag=True, help="The service makes the replicas.")
 @RECORDS
 @CONFIG_FILE
-def add(
-    name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str
-) -> int:
+def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str) -> int:
     """Note a file or a folder as a dataset, and make its replicas.
 
     They go to the clusters with the most room, one to each as far as there are enough. What could
@@ -68,10 +63,7 @@ def add(
 
         dataset_delegation.refuse_too_many_delegations((name,))
     result = datasets.add(
-        *specification,
-        may_move=not is_fixed,
-        is_later=is_later,
-        notify=lambda: _let(name, records, is_later=is_later),
+        *specification, may_move=not is_fixed, is_later=is_later, notify=lambda: _let(name, records, is_later=is_later)
     )
     return _outcome(result)
 
@@ -91,9 +83,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
     if records and not os.path.isdir(records):  # a mistyped folder would print an empty list
-        raise GridbridgeError(
-            f"--records {records}: no such folder; expected one of `gridbridge data add --records`"
-        )
+        raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
     return dataset_tables.print_datasets(_datasets(path, records).listed(), is_json=is_json)
 
 
@@ -159,9 +149,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    result = _datasets(path, records).drop(
-        name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records)
-    )
+    result = _datasets(path, records).drop(name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records))
     return dataset_tables.print_drop_result(result, storage)
 
 
@@ -182,10 +170,7 @@ def drain(storage: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    statuses = [
-        dataset_tables.print_drain_result(result)
-        for result in _datasets(path, records).drain(storage)
-    ]
+    statuses = [dataset_tables.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
     if not statuses:
         output.print_line(f"{storage}: no replica of yours is there")
     return max(statuses, default=0)
@@ -208,11 +193,7 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     """
     from gridbridge.rebalance.replicas import dataset_delegation
 
-    why = (
-        "its record is not in the usual folder"
-        if records
-        else dataset_delegation.delegate_own_dataset(name)
-    )
+    why = "its record is not in the usual folder" if records else dataset_delegation.delegate_own_dataset(name)
     if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
         output.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")

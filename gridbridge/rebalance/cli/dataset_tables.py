@@ -49,9 +49,7 @@ def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
-    output.print_line(
-        f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was"
-    )
+    output.print_line(f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was")
     return DONE
 
 
@@ -85,9 +83,7 @@ def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: boo
     else:
         output.print_line(describe_dataset(result.dataset))
         rows = [_row(replica, now) for replica in _sorted(result.dataset)]
-        output.print_table(
-            ("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",)
-        )
+        output.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
 
 
@@ -95,36 +91,25 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     """Print a dataset, its replicas, and the service's acts on it, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
-        output.print_json(
-            table
-            | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
-        )
+        output.print_json(table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]})
         return DONE
-    output.print_line(
-        describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone"
-    )
+    output.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
         output.print_line("  a command works on it just now")
     for replica in _sorted(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {printable_text(replica.why)}"
         storage = printable_text(replica.storage)
-        output.print_line(
-            f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})"
-        )
+        output.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
-        output.print_line(
-            f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}"
-        )
+        output.print_line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
     return DONE
 
 
 def _deed(outcome: OwnerRecordedReplicaAct) -> str:
     if not outcome.target:
         return f"removed it from {outcome.source}"
-    return f"carried it to {outcome.target}" + (
-        f" instead of {outcome.source}" if outcome.source else ""
-    )
+    return f"carried it to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
 
 
 def _outcome_row(outcome: OwnerRecordedReplicaAct) -> dict[str, object]:

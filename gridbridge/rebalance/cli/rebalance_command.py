@@ -10,12 +10,7 @@ from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.shared_options import CONFIG_FILE, JSON
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RecheckedMoves, RejectedMove
 from gridbridge.program import log_rotation
-from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
-    RebalanceScope,
-    RebalanceTarget,
-    describe_move,
-)
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceScope, RebalanceTarget, describe_move
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
@@ -48,24 +43,13 @@ def rebalance() -> None:
 
 
 @rebalance.command()
-@click.argument(
-    "what",
-    required=False,
-    type=click.Choice([request.value for request in RebalanceScope if request]),
-)
+@click.argument("what", required=False, type=click.Choice([request.value for request in RebalanceScope if request]))
 @click.argument("name", required=False, metavar="[NAME]")
 @FROM
 @PLOT
 @CONFIG_FILE
 @JSON
-def plan(
-    what: str | None,
-    name: str | None,
-    source: str | None,
-    picture: str | None,
-    path: str,
-    is_json: bool,
-) -> None:
+def plan(what: str | None, name: str | None, source: str | None, picture: str | None, path: str, is_json: bool) -> None:
     """Say what would be moved, and what not, and why; nothing is done.
 
     Without a word it is what a round does by itself: what failed first, then the lightest and the
@@ -104,9 +88,7 @@ def _of_site(path: str, question: RebalanceTarget) -> RebalancePlan:
     from gridbridge.rebalance.mover.rebalance_service_account import load_policy_and_open_sessions
 
     policy = load_policy_and_open_sessions(path)
-    from gridbridge.rebalance.mover import (
-        rebalance_round_runner,  # the import takes a third of a second
-    )
+    from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second
 
     return rebalance_round_runner.plan_rebalance_round(question, policy)
 
@@ -122,9 +104,7 @@ def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
         from gridbridge.rebalance.mover import rebalance_round_runner
 
         about = replace(question, name=name)
-        planned, checked = rebalance_round_runner.run_rebalance_round(
-            about, path, is_acting=is_acting
-        )
+        planned, checked = rebalance_round_runner.run_rebalance_round(about, path, is_acting=is_acting)
         print_move_plan(planned, checked, is_json=is_json)
 
     if question.what:
@@ -222,16 +202,12 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
         output.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
-def print_move_plan(
-    planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool
-) -> None:
+def print_move_plan(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool) -> None:
     """Print a plan of moves, and which moves were made or dropped."""
     advice = planned.advice
     if is_json:
         moved = {"moved": len(checked.moves)} if checked else {}
-        dropped = (
-            {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
-        )
+        dropped = {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
         output.print_json(move_plan_json(advice) | moved | dropped)
         return
     _say(advice.sentence)
@@ -271,12 +247,7 @@ def move_plan_json(advice: RebalanceMovePlan) -> dict[str, object]:
 
 
 def _rejected(rejected: RejectedMove) -> dict[str, object]:
-    return {
-        "job": rejected.job,
-        "number": rejected.number,
-        "to": rejected.target or None,
-        "reason": rejected.reason,
-    }
+    return {"job": rejected.job, "number": rejected.number, "to": rejected.target or None, "reason": rejected.reason}
 
 
 def _named(rejected: RejectedMove) -> str:

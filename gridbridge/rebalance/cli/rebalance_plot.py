@@ -36,9 +36,7 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
     plot_files.save_plot(figure, path, DOTS)
 
 
-def _panel(
-    axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value
-) -> None:
+def _panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:
     """Draw two bars for each host, or two lines for many hosts."""
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]

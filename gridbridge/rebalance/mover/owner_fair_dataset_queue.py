@@ -80,9 +80,7 @@ class FairReplicaActQueue:
 
     def _may_begin(self, group: list[ReplicaActRecord]) -> bool:
         is_free = self._going[_owner(group)] < self._most
-        return is_free and all(
-            self._come[key] < self._into.get(key[1], self._most) for key in _comes(group)
-        )
+        return is_free and all(self._come[key] < self._into.get(key[1], self._most) for key in _comes(group))
 
     def _order(self, owner: str) -> tuple[int, int, datetime]:
         return self._going[owner], self._had[owner], self._last.get(owner, NEVER)

@@ -4,26 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.decisions.rebalance.automatic_rebalance_round import (
-    plan_automatic_round as plan_round,
-)
+from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round as plan_round
 from gridbridge.decisions.rebalance.automatic_rebalance_round import why_host_balancing_waits
 from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
-from gridbridge.decisions.rebalance.host_rebalancing import (
-    host_loads_before_after,
-    plan_host_balance,
-)
+from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
-from gridbridge.decisions.rebalance.storage_area_rebalancing import (
-    plan_storage_rebalance_round as plan_replicas,
-)
+from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_storage_rebalance_round as plan_replicas
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import (
-    HostLoadBeforeAfter,
-    PlacementMove,
-    RebalanceMovePlan,
-)
+from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter, PlacementMove, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 NEAR = 5  # most similar names in an error about an unknown name
@@ -75,33 +64,20 @@ def decide_rebalance_moves(
 
 
 def decide_rebalance_plan(
-    where: str,
-    snapshot: PlacementSnapshot,
-    rules: RebalanceSection,
-    question: RebalanceTarget,
-    *,
-    why_none: str = "",
+    where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlan:
     """Plan the moves for a target, or no moves if `why_none` gives a reason.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
     _require(where, snapshot, question)
-    advice = (
-        RebalanceMovePlan(sentence=why_none)
-        if why_none
-        else decide_rebalance_moves(snapshot, rules, question)
-    )
+    advice = RebalanceMovePlan(sentence=why_none) if why_none else decide_rebalance_moves(snapshot, rules, question)
     return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
 
 
 def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
     """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
-    return (
-        why_host_balancing_waits(snapshot)
-        if question.what in (RebalanceScope.HOST, RebalanceScope.JOB)
-        else ""
-    )
+    return why_host_balancing_waits(snapshot) if question.what in (RebalanceScope.HOST, RebalanceScope.JOB) else ""
 
 
 def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:

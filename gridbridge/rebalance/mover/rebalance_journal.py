@@ -7,11 +7,7 @@ from typing import Any
 
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.program.decision_journal import (
-    DecisionJournalEntry,
-    InputsNotJournalled,
-    make_journal_entry,
-)
+from gridbridge.program.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,
@@ -39,9 +35,7 @@ def rebalance_journal_entry(
         "rules": encode_model_value(planned.rules),
         "asked": encode_model_value(question),
     }
-    return make_journal_entry(
-        PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence]
-    )
+    return make_journal_entry(PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence])
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
@@ -58,17 +52,13 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> Placem
 def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
     """Recompute a recorded decision; InputsNotJournalled if its inputs were too large to record."""
     if situation["snapshot"] is None:
-        raise InputsNotJournalled(
-            f"its {situation['rows']} hosts, jobs and tasks were too many to be kept"
-        )
+        raise InputsNotJournalled(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
     snapshot, rules = (
         decode_model_value(situation["snapshot"], PlacementSnapshot),
         decode_model_value(situation["rules"], RebalanceSection),
     )
     return [
         *describe_move_plan(
-            decide_rebalance_moves(
-                snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget)
-            )
+            decide_rebalance_moves(snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget))
         )
     ]

@@ -11,17 +11,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.planned_moves import RecheckedMoves
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
-    RebalanceScope,
-    RebalanceTarget,
-)
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
-from gridbridge.rebalance.replicas.replica_reconciler import (
-    ReplicaReconciler,
-    merge_rebalance_plans,
-)
+from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -45,9 +38,7 @@ def run_rebalance_round(
     if not is_acting:
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)
     lock, kind = (
-        (REPLICAS_LOCK, RebalanceRoundKind.DATASETS)
-        if is_of_data
-        else (REBALANCE_LOCK, RebalanceRoundKind.TASKS)
+        (REPLICAS_LOCK, RebalanceRoundKind.DATASETS) if is_of_data else (REBALANCE_LOCK, RebalanceRoundKind.TASKS)
     )
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(cycle.hold_program_lock(lock, NAME, LOCKED))
@@ -116,10 +107,7 @@ def _read(policy: Policy) -> None:
     """Verify replicas, unless an earlier round is still verifying."""
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
-            with (
-                _shown(RebalanceRoundKind.READING),
-                closing(StateFile.open(policy.site.state)) as database,
-            ):
+            with _shown(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
                 OverdueReplicaVerifier(policy.rebalance, database, Clock()).read()
 
 

@@ -13,28 +13,14 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
 from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_MOVES, TaskDeletionMark
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.observed_tasks import (
-    ListedCampaignTask,
-    ObservedTasks,
-    TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot import (
-    NEVER,
-    STUCK,
-    TaskNotMovedReason,
-    happened_within,
-)
+from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.placement_snapshot import NEVER, STUCK, TaskNotMovedReason, happened_within
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.rebalance.mover.transferred_task_reader import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
@@ -64,16 +50,12 @@ class RebalanceTaskObserver:
     def look(self) -> ObservedTasks:
         """Query all clusters, and return campaign and transferred tasks as they are now."""
         campaigns = tuple(
-            campaign
-            for campaign in self._campaigns.unfinished()
-            if campaign.state is CampaignState.IN_TREATMENT
+            campaign for campaign in self._campaigns.unfinished() if campaign.state is CampaignState.IN_TREATMENT
         )
         going = {campaign.number for campaign in campaigns}
         arrays = [array for array in self._campaigns.open_arrays() if array.campaign in going]
         transfers = self._sent_away.transfers()
-        answers = self._ask(
-            arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id}
-        )
+        answers = self._ask(arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id})
         dead = self._dead(transfers, answers)
         sent = tuple(self._sent_away.listed(transfers, answers, dead))
         staying, reached = self._at_home(sent, answers)
@@ -81,35 +63,26 @@ class RebalanceTaskObserver:
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
-            tasks=(
-                *self._listed(campaigns, arrays, answers),
-                *self._unheard_of(campaigns, arrays, dead),
-            ),
+            tasks=(*self._listed(campaigns, arrays, answers), *self._unheard_of(campaigns, arrays, dead)),
             away=sent,
             staying=staying,
             reached=reached,
             unsent=self._campaigns.waiting(),
             closed=frozenset(
-                (event.campaign, event.cluster)
-                for event in self._events.open()
-                if event.code in BLACKLISTING_EVENTS
+                (event.campaign, event.cluster) for event in self._events.open() if event.code in BLACKLISTING_EVENTS
             ),
             drained=drains.list_drained_clusters(),
             dead=dead,
             recent=self._notes.recent(),
         )
 
-    def _dead(
-        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
-    ) -> frozenset[str]:
+    def _dead(self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
         """Return the clusters that have been silent longer than their recall timeout.
 
         A cluster without any earlier answer is not included.
         """
         heard = {
-            event.cluster: event.opened_at
-            for event in self._events.open()
-            if event.code is CampaignEventCode.GET_JOBS
+            event.cluster: event.opened_at for event in self._events.open() if event.code is CampaignEventCode.GET_JOBS
         }
         for transfer in transfers:
             last = transfer.seen_at or transfer.created_at
@@ -141,10 +114,7 @@ class RebalanceTaskObserver:
             for attempt in self._campaigns.pending(array):
                 if not is_prologue_or_epilogue_task(attempt.task):
                     yield listed(
-                        task=attempt.task,
-                        place=attempt.place,
-                        is_waiting=False,
-                        stays=TaskNotMovedReason.SILENT,
+                        task=attempt.task, place=attempt.place, is_waiting=False, stays=TaskNotMovedReason.SILENT
                     )
 
     def _at_home(
@@ -157,16 +127,10 @@ class RebalanceTaskObserver:
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
         except (GridbridgeError, OSError) as error:
-            _log.warning(
-                "event=no_answer cluster=%s why=%r",
-                self._policy.site.cluster,
-                describe_error(error),
-            )
+            _log.warning("event=no_answer cluster=%s why=%r", self._policy.site.cluster, describe_error(error))
             return frozenset(), frozenset()
 
-    def _ask(
-        self, arrays: Iterable[CampaignArray], job_ids: Set[int]
-    ) -> dict[str, ClusterSnapshot | None]:
+    def _ask(self, arrays: Iterable[CampaignArray], job_ids: Set[int]) -> dict[str, ClusterSnapshot | None]:
         submitted = [array for array in arrays if array.job_id]
         names = [
             name
@@ -175,9 +139,7 @@ class RebalanceTaskObserver:
         ]
         sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-            answers = dict(
-                zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True)
-            )
+            answers = dict(zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True))
         return {
             name: drop_foreign_array_jobs(self._policy, snapshot, submitted) if snapshot else None
             for name, snapshot in answers.items()
@@ -205,11 +167,7 @@ class RebalanceTaskObserver:
         moved_at, now = self._notes.moved(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
-            if (
-                snapshot is None
-                or array.state is not ArraySubmissionState.RELEASED
-                or array.is_of_copies
-            ):
+            if snapshot is None or array.state is not ArraySubmissionState.RELEASED or array.is_of_copies:
                 continue
             listed = _of(array, by_number[array.campaign])
             at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}

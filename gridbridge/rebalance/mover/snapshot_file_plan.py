@@ -27,27 +27,15 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, fa
         (("minTaskSizeBytes", "spawnbalance.mintaskbytes"), "min_task_bytes", 1.0),
         (("extremeHostRatio", "spawnbalance.extreme.ratio"), "extreme_ratio", 1.0),
         (("alleviateHostPercentage", "spawnbalance.alleviate.perc"), "other_extreme", 1.0),
-        (
-            ("minFreeDiskSpaceToRecieveNewTasks", "spawnbalance.disk.free.newtasks"),
-            "min_free_bytes",
-            1.0,
-        ),
+        (("minFreeDiskSpaceToRecieveNewTasks", "spawnbalance.disk.free.newtasks"), "min_free_bytes", 1.0),
         (("minFreeDiskSpaceToRunJobs", "spawnbalance.disk.free.runjobs"), "full_free_bytes", 1.0),
         (("activeTaskMilliCutoff", "spawnbalance.active.task.cutoff"), "active_s", MS),
         (("siblingWeight", "spawnbalance.sib.wt"), "sibling_weight", 1.0),
         (("activeTaskWeight", "spawnbalance.active.task.wt"), "active_weight", 1.0),
         (("diskUsedWeight", "spawnbalance.disk.used.wt"), "disk_weight", 1.0),
         (("recentlyBalancedHosts", "spawnbalance.host.balance.interval.mins"), "host_rest_s", MIN),
-        (
-            ("recentlyReplicatedToHosts", "spawnbalance.host.replicate.interval.mins"),
-            "replicated_rest_s",
-            MIN,
-        ),
-        (
-            ("recentlyAutobalancedJobs", "spawnbalance.job.autobalance.interval.mins"),
-            "job_rest_s",
-            MIN,
-        ),
+        (("recentlyReplicatedToHosts", "spawnbalance.host.replicate.interval.mins"), "replicated_rest_s", MIN),
+        (("recentlyAutobalancedJobs", "spawnbalance.job.autobalance.interval.mins"), "job_rest_s", MIN),
         (("maxMovingTasks", "host.fail.maxMovingTasks"), "moves_from_failed", 1.0),
         (("maxMovingTasksDiskFull", "host.fail.maxMovingTasksDiskFull"), "moves_from_full", 1.0),
     )
@@ -55,17 +43,13 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, fa
 }
 
 
-def plan_from_snapshot_file(
-    path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
-) -> RebalancePlan:
+def plan_from_snapshot_file(path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = "") -> RebalancePlan:
     """Plan the moves of a snapshot file: a round, or the moves of one host or job.
 
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     snapshot, policy = placement_snapshot_file.read_placement_snapshot_file(path)
-    return decide_rebalance_plan(
-        path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name)
-    )
+    return decide_rebalance_plan(path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name))
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:

@@ -11,17 +11,10 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_placement
-from gridbridge.decisions.rebalance.waiting_task_placement import (
-    drop_all_planned_moves,
-    recheck_waiting_task_moves,
-)
+from gridbridge.decisions.rebalance.waiting_task_placement import drop_all_planned_moves, recheck_waiting_task_moves
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.observed_tasks import (
-    ListedCampaignTask,
-    ObservedTasks,
-    TransferredTask,
-)
+from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
 from gridbridge.model.rebalance.planned_moves import PlacementMove, RecheckedMoves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.transfer.transfer_row import WaitingTaskMove
@@ -56,9 +49,7 @@ class TaskRebalanceInputs:
 class TaskRebalancer:
     """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
 
-    def __init__(
-        self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False
-    ) -> None:
+    def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
         """Open the state file; raise StateError when that fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
@@ -73,9 +64,7 @@ class TaskRebalancer:
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
-        return TaskRebalanceInputs(
-            gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None
-        )
+        return TaskRebalanceInputs(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
         """Plan the moves of tasks; the plan is empty while moves are paused.
@@ -86,9 +75,7 @@ class TaskRebalancer:
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(
-        self, situation: TaskRebalanceInputs, plan: RebalancePlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without moves."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
@@ -101,9 +88,7 @@ class TaskRebalancer:
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
         seen_now = waiting_task_placement.task_placement_snapshot(now)
-        checked = recheck_waiting_task_moves(
-            plan.advice.moves, seen_now, self._rules, is_asked=is_asked
-        )
+        checked = recheck_waiting_task_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = (
             waiting_task_placement.campaign_tasks_by_key(now.tasks),
             waiting_task_placement.transferred_tasks_by_key(now.away),
@@ -156,10 +141,5 @@ def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
 
 def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> WaitingTaskMove:
     return WaitingTaskMove(
-        name=task.transfer,
-        uid=task.uid,
-        source=task.cluster,
-        target=move.target,
-        asked_at=now,
-        slots=task.slots,
+        name=task.transfer, uid=task.uid, source=task.cluster, target=move.target, asked_at=now, slots=task.slots
     )

@@ -8,26 +8,11 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.observed_tasks import TransferredTask
-from gridbridge.model.rebalance.placement_snapshot import (
-    AHEAD,
-    STUCK,
-    TaskNotMovedReason,
-    happened_within,
-)
+from gridbridge.model.rebalance.placement_snapshot import AHEAD, STUCK, TaskNotMovedReason, happened_within
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim import JOB
-from gridbridge.model.transfer.transfer_row import (
-    OwnershipProof,
-    TaskMoveStage,
-    Transfer,
-    TransferKey,
-    WaitingTaskMove,
-)
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-)
+from gridbridge.model.transfer.transfer_row import OwnershipProof, TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -52,16 +37,11 @@ class TransferredTaskReader:
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers whose owner is verified and whose end is unknown."""
-        proved = (
-            transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES
-        )
+        proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES)
         return tuple(transfer for transfer in proved if not transfer.verdict)
 
     def listed(
-        self,
-        transfers: Iterable[Transfer],
-        answers: Mapping[str, ClusterSnapshot | None],
-        dead: Set[str] = frozenset(),
+        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
     ) -> Iterator[TransferredTask]:
         """Yield the transferred tasks: listed by clusters, being moved, or at `dead` clusters.
 
@@ -70,34 +50,20 @@ class TransferredTaskReader:
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
-        moves = {
-            key: move
-            for key, move in all_moves.items()
-            if happened_within(move.asked_at, now, STUCK)
-        }
+        moves = {key: move for key, move in all_moves.items() if happened_within(move.asked_at, now, STUCK)}
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for transfer in transfers:
             snapshot = answers.get(transfer.remote)
-            if (
-                transfer.remote in dead
-                and transfer.remote_id
-                and _task(transfer.key) not in all_moves
-            ):
+            if transfer.remote in dead and transfer.remote_id and _task(transfer.key) not in all_moves:
                 yield _unheard_of(transfer)
                 continue
-            row = (
-                self._own(transfer, snapshot.find(transfer.remote_id))
-                if snapshot and transfer.remote_id
-                else None
-            )
+            row = self._own(transfer, snapshot.find(transfer.remote_id)) if snapshot and transfer.remote_id else None
             if row is not None:
                 task = _task(transfer.key)
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
-                stays = (
-                    TaskNotMovedReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
-                )
+                stays = TaskNotMovedReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
                 yield TransferredTask(
                     transfer=transfer.name,
                     uid=transfer.uid,
@@ -116,9 +82,7 @@ class TransferredTaskReader:
 
         Raises GridbridgeError when the home cluster does not answer.
         """
-        jobs = {
-            parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting
-        }
+        jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
@@ -131,9 +95,7 @@ class TransferredTaskReader:
         if (snapshot := answers.get(home)) is None:
             return frozenset()
         queues = self._policy.queues
-        open_to = (
-            queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues
-        )
+        open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
     def _on_its_way(self, move: WaitingTaskMove) -> TransferredTask:
@@ -156,9 +118,7 @@ class TransferredTaskReader:
         owner = cluster.users.person_of(row.owner, transfer.remote) if cluster.ssh else row.owner
         return row if owner == transfer.owner else None
 
-    def _stays(
-        self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]
-    ) -> TaskNotMovedReason | None:
+    def _stays(self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]) -> TaskNotMovedReason | None:
         """Return why a task must not be moved; None for a movable task."""
         if not self._waits(transfer, row):
             return TaskNotMovedReason.HELD
@@ -170,8 +130,7 @@ class TransferredTaskReader:
         name = parse_transfer_name(transfer.name)
         transfers = self._transfers.of_task(name.cluster, name.job, name.task)
         recalls = sum(
-            attempt.uid == transfer.uid and attempt.cause == TransferFailureCause.RECALLED
-            for attempt in transfers
+            attempt.uid == transfer.uid and attempt.cause == TransferFailureCause.RECALLED for attempt in transfers
         )
         return recalls >= self._policy.queues[transfer.queue].recall_limit
 
@@ -183,10 +142,7 @@ class TransferredTaskReader:
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         if row.state.word != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = (
-            adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls
-            is not None
-        )
+        tells = adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
         return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
 

@@ -45,9 +45,7 @@ def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
     require_below_delegation_limit((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    safe_files.replace_file_atomically(
-        f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
-    )
+    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640)
 
 
 def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
@@ -86,9 +84,7 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
 def _read(path: str, folder: str) -> Iterator[DatasetDelegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
-        data, facts = safe_files.read_file_only_owner_writes(
-            f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1])
-        )
+        data, facts = safe_files.read_file_only_owner_writes(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name
@@ -113,10 +109,7 @@ def delegate_own_dataset(name: str, folder: str = CAMPAIGNS) -> str:
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
     """Return why no dataset rounds run at this site; empty if dataset rounds run."""
     with suppress(StateError, OSError):
-        if (
-            published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder)
-            is None
-        ):
+        if published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
@@ -140,9 +133,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_dataset_wiring.open_datasets_for_service(
-        users_configuration.load_users_configuration(path)[0]
-    )
+    served = owner_dataset_wiring.open_datasets_for_service(users_configuration.load_users_configuration(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
     refuse_too_many_delegations(requests)
     for name in new:

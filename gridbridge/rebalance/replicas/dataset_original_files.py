@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
-from gridbridge.rebalance.replicas.storage_area_access import (
-    StorageArea,
-    list_account_folders_in_area,
-)
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea, list_account_folders_in_area
 
 Above = tuple[tuple[int, int], ...]  # (device, inode) of each parent folder
 RIGHT = "expected a readable file or folder of your own"
@@ -50,9 +47,7 @@ def require_outside_storage_areas(path: str, areas: Iterable[StorageArea]) -> No
     """Raise GridbridgeError for an original inside or around a folder of replicas."""
     real = os.path.realpath(path)
     for area in areas:
-        if area.login is None and any(
-            _meet(real, own) for own in list_account_folders_in_area(area)
-        ):
+        if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):
             raise GridbridgeError(
                 f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
                 " that lies neither there nor around it"
@@ -85,9 +80,7 @@ def _survey(path: str) -> DatasetOriginalFiles:
         raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
     read = {name: _read(f"{top}/{name}") for name in names}
     sums = {name: digest for name, (digest, _) in read.items()}
-    return DatasetOriginalFiles(
-        top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums
-    )
+    return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
 
 
 def _names(top: str) -> Iterator[str]:

@@ -34,9 +34,7 @@ def query_delegated_datasets(let: Iterable[DatasetDelegation]) -> list[Delegated
     owner's hanging files delay other owners by one timeout at most.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
-    by_owner = [
-        list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)
-    ]
+    by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
     with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
         return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
 
@@ -64,9 +62,7 @@ def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) ->
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy_replica_as_owner(
-    delegation: DatasetDelegation | DelegatedDataset, to: str, leaving: str
-) -> str:
+def copy_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, to: str, leaving: str) -> str:
     """Have an owner's process make a missing replica; return the reason of a failure."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
@@ -78,9 +74,7 @@ def drop_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, stor
 
 def _long(*words: str) -> tuple[int, Any, str]:
     try:
-        answer = privileged_helper_calls.run_gridbridge_as_user(
-            *words, patience_s=LONG_S, most_bytes=ANSWER_BYTES
-        )
+        answer = privileged_helper_calls.run_gridbridge_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
     except GridbridgeError as error:
         return -1, None, str(error)
     try:
@@ -111,9 +105,7 @@ def _ask(portion: list[DatasetDelegation]) -> list[Any] | None:
     """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
-        answer = privileged_helper_calls.run_gridbridge_as_user(
-            "look", *files, most_bytes=ANSWER_BYTES
-        ).checked()
+        answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
             raise ValueError("no answer for each")
@@ -139,15 +131,9 @@ def _datasets_of(portion: list[DatasetDelegation], rows: list[Any]) -> Iterator[
 def _dataset_of(delegation: DatasetDelegation, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
-    is_right = (
-        all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
-    )
+    is_right = all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
         raise ValueError("sizes or numbers that no dataset has")
     return DelegatedDataset(
-        uid=delegation.uid,
-        owner=delegation.owner,
-        file=delegation.file,
-        dataset=dataset,
-        is_busy=bool(row["busy"]),
+        uid=delegation.uid, owner=delegation.owner, file=delegation.file, dataset=dataset, is_busy=bool(row["busy"])
     )

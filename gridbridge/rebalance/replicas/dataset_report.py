@@ -10,11 +10,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, OwnerRecordedReplicaAct
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
-from gridbridge.rebalance.replicas import (
-    dataset_delegation,
-    dataset_owner_processes,
-    owner_dataset_wiring,
-)
+from gridbridge.rebalance.replicas import dataset_delegation, dataset_owner_processes, owner_dataset_wiring
 from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
 from gridbridge.state.database import StateFile
 
@@ -38,9 +34,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_dataset_wiring.open_datasets_for_service(
-        users_configuration.load_users_configuration(path)[0]
-    )
+    served = owner_dataset_wiring.open_datasets_for_service(users_configuration.load_users_configuration(path)[0])
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
@@ -73,6 +67,4 @@ def _outcomes(database: StateFile, name: str) -> Iterable[OwnerRecordedReplicaAc
     for carried in ReplicaActRows(database).all():
         if carried.dataset == name:
             why = carried.why if carried.ended_at else "it goes on"
-            yield OwnerRecordedReplicaAct(
-                at=carried.began_at, target=carried.target, source=carried.source, why=why
-            )
+            yield OwnerRecordedReplicaAct(at=carried.began_at, target=carried.target, source=carried.source, why=why)

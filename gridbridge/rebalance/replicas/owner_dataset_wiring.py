@@ -10,12 +10,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
-from gridbridge.rebalance.replicas.replica_copy import (
-    FileCopyFunction,
-    ReplicaCopier,
-    Tell,
-    copy_files_by_rsync,
-)
+from gridbridge.rebalance.replicas.replica_copy import FileCopyFunction, ReplicaCopier, Tell, copy_files_by_rsync
 from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
@@ -52,9 +47,7 @@ def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
 
 
-def _area(
-    policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]
-) -> StorageArea:
+def _area(policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]) -> StorageArea:
     where = configured_cluster_address(policy, storage.cluster)
     account = where.login.user if where.login else ""
     return StorageArea(

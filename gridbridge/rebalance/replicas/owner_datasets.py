@@ -39,11 +39,7 @@ class OwnerDatasets:
     """The datasets of the current account, and the storage areas for their replicas."""
 
     def __init__(
-        self,
-        records: DatasetRecords,
-        areas: Mapping[str, StorageArea],
-        rules: RebalanceSection,
-        copier: ReplicaCopier,
+        self, records: DatasetRecords, areas: Mapping[str, StorageArea], rules: RebalanceSection, copier: ReplicaCopier
     ) -> None:
         self._records = records
         self._areas = areas
@@ -93,13 +89,10 @@ class OwnerDatasets:
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             return DatasetCommandOutcome(
-                dataset=dataset,
-                is_done=has_requested_replica_count(dataset) and not _broken(dataset),
+                dataset=dataset, is_done=has_requested_replica_count(dataset) and not _broken(dataset)
             )
 
-    def replicate(
-        self, name: str, to: str = "", *, notify: Noted = lambda: None
-    ) -> DatasetCommandOutcome:
+    def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make the missing replicas of a dataset, and repair damaged ones.
 
         With `to`, the replica in that area is made or repaired, even beyond the requested number.
@@ -110,9 +103,7 @@ class OwnerDatasets:
         with self._opened(name) as (dataset, sums):
             notify()
             dataset = self._replicas.looked(dataset, sums)
-            return (
-                self._replicas.to(dataset, sums, to) if to else self._replicas.fill(dataset, sums)
-            )
+            return self._replicas.to(dataset, sums, to) if to else self._replicas.fill(dataset, sums)
 
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
@@ -149,9 +140,7 @@ class OwnerDatasets:
 
     def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._opened(name) as (dataset, sums):
-            filled = self._replicas.fill(
-                self._replicas.looked(dataset, sums), sums, leaving=storage
-            )
+            filled = self._replicas.fill(self._replicas.looked(dataset, sums), sums, leaving=storage)
             elsewhere = set(filled.dataset.whole) - {storage}
             if len(elsewhere) < dataset.wished:
                 are = with_noun(dataset.wished, "replica is", "replicas are")
@@ -207,14 +196,7 @@ def _require_name(name: str) -> None:
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     """Raise GridbridgeError for the last whole replica; unreachable ones keep their last state."""
-    last = next(
-        (
-            replica
-            for replica in dataset.replicas
-            if replica.storage == storage and replica.is_whole
-        ),
-        None,
-    )
+    last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
         return
     caveat = f", as far as anybody can see now ({last.why})" if last.is_away else ""
@@ -224,9 +206,7 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     )
 
 
-def _new(
-    name: str, path: str, wished: int, original: dataset_original_files.DatasetOriginalFiles
-) -> Dataset:
+def _new(name: str, path: str, wished: int, original: dataset_original_files.DatasetOriginalFiles) -> Dataset:
     return Dataset(
         name=name,
         path=path,
@@ -319,8 +299,6 @@ class OwnerDatasetsForService(OwnerDatasets):
 
     def _note(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
-        record = OwnerRecordedReplicaAct(
-            at=self._clock.now(), target=target, source=source, why=why
-        )
+        record = OwnerRecordedReplicaAct(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
             self._records.note_done(outcome.dataset.name, record)

@@ -10,23 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gridbridge.decisions.rebalance.next_replica_area import (
-    choose_next_replica_area,
-    why_area_takes_no_replica,
-)
-from gridbridge.errors import (
-    GridbridgeError,
-    ParseError,
-    StorageAreaUnreachable,
-    StorageAreaUnusable,
-)
-from gridbridge.model.rebalance.datasets import (
-    Dataset,
-    RefusedReplicaArea,
-    Replica,
-    Sums,
-    dataset_checksum_mismatch,
-)
+from gridbridge.decisions.rebalance.next_replica_area import choose_next_replica_area, why_area_takes_no_replica
+from gridbridge.errors import GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
+from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, Replica, Sums, dataset_checksum_mismatch
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.replicas import dataset_original_files, storage_area_access
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
@@ -54,11 +40,7 @@ class OwnerReplicaManager:
     """Reads, makes and removes replicas, and records each change in the dataset's record."""
 
     def __init__(
-        self,
-        records: DatasetRecords,
-        areas: Mapping[str, StorageArea],
-        rules: RebalanceSection,
-        copier: ReplicaCopier,
+        self, records: DatasetRecords, areas: Mapping[str, StorageArea], rules: RebalanceSection, copier: ReplicaCopier
     ) -> None:
         self._records = records
         self._areas = areas
@@ -66,38 +48,25 @@ class OwnerReplicaManager:
         self._copier = copier
 
     def fill(
-        self,
-        dataset: Dataset,
-        sums: Sums,
-        *,
-        source: LocalOrSshFolder | None = None,
-        leaving: str = "",
+        self, dataset: Dataset, sums: Sums, *, source: LocalOrSshFolder | None = None, leaving: str = ""
     ) -> DatasetCommandOutcome:
         """Make replicas until the requested number is whole outside the area `leaving`."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
-            target, refused = choose_next_replica_area(
-                dataset, measured, self._rules, barred | failed
-            )
+            target, refused = choose_next_replica_area(dataset, measured, self._rules, barred | failed)
             if not target:
-                return DatasetCommandOutcome(
-                    dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False
-                )
+                return DatasetCommandOutcome(dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False)
             dataset, why = self._copied(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
         reasons = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in failed.items())
-        return DatasetCommandOutcome(
-            dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True
-        )
+        return DatasetCommandOutcome(dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True)
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
         """Make or repair the replica in one area, even beyond the requested number."""
         measured = [_measured(dataset, self._areas[to])]
-        target, refused = choose_next_replica_area(
-            dataset, measured, self._rules, self._drained_areas()
-        )
+        target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
@@ -140,9 +109,7 @@ class OwnerReplicaManager:
 
     def _is_short(self, dataset: Dataset, area: StorageArea) -> bool:
         measured = _measured(dataset, area)
-        return not measured.fault and bool(
-            why_area_takes_no_replica(dataset, measured, self._rules)
-        )
+        return not measured.fault and bool(why_area_takes_no_replica(dataset, measured, self._rules))
 
     def _source(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
         """Return the copy's source: a whole local replica, else the original, else any replica."""
@@ -154,12 +121,9 @@ class OwnerReplicaManager:
             top = dataset_original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return LocalOrSshFolder(login=None, folder=top)
         if best is None:
-            raise StorageAreaUnusable(
-                f"no replica is whole, and {dataset.path} is not what was added"
-            )
+            raise StorageAreaUnusable(f"no replica is whole, and {dataset.path} is not what was added")
         return LocalOrSshFolder(
-            login=best.login,
-            folder=storage_area_access.storage_area_with_account_folder(best).replica(dataset.name),
+            login=best.login, folder=storage_area_access.storage_area_with_account_folder(best).replica(dataset.name)
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
@@ -195,9 +159,7 @@ class OwnerReplicaManager:
             storage_area_access.remove_replica(self._areas[storage], dataset)
         except StorageAreaUnusable as error:
             if not is_lost:
-                return dataset, (
-                    RefusedReplicaArea(what=storage, reason=f"{error}; --lost forgets it"),
-                )
+                return dataset, (RefusedReplicaArea(what=storage, reason=f"{error}; --lost forgets it"),)
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()

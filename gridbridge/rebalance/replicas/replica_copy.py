@@ -34,21 +34,14 @@ class FileCopyFunction(Protocol):
     """Protocol of a function that copies named files from one folder to another."""
 
     def __call__(
-        self,
-        source: LocalOrSshFolder,
-        target: LocalOrSshFolder,
-        names: list[str],
-        pace: RsyncLimitAndProgress,
+        self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
     ) -> None:
         """Copy the files; one of the two folders is local. CommandFailed for a missing file."""
         ...
 
 
 def copy_files_by_rsync(
-    source: LocalOrSshFolder,
-    target: LocalOrSshFolder,
-    names: list[str],
-    pace: RsyncLimitAndProgress,
+    source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
 ) -> None:
     """Copy files by rsync, over ssh if one of the folders has a login."""
     to = f"{target.folder}/"
@@ -67,23 +60,14 @@ class ReplicaCopier:
     tell: Tell
     carry: FileCopyFunction = copy_files_by_rsync
 
-    def copy(
-        self,
-        dataset: Dataset,
-        sums: Sums,
-        source: LocalOrSshFolder,
-        area: StorageArea,
-        *,
-        relay: str,
-    ) -> Replica:
+    def copy(self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageArea, *, relay: str) -> Replica:
         """Make a replica in a prepared storage area, and return it.
 
         Raises StorageAreaUnusable with the reason if the copy is not whole.
         """
         name, wrong = dataset.name, ""
         target = LocalOrSshFolder(
-            login=area.login,
-            folder=storage_area_access.storage_area_with_account_folder(area).part(name),
+            login=area.login, folder=storage_area_access.storage_area_with_account_folder(area).part(name)
         )
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
@@ -97,12 +81,7 @@ class ReplicaCopier:
         raise StorageAreaUnusable(f"what came is not the dataset: {wrong}")
 
     def _carry(
-        self,
-        source: LocalOrSshFolder,
-        target: LocalOrSshFolder,
-        names: list[str],
-        area: StorageArea,
-        relay: str,
+        self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], area: StorageArea, relay: str
     ) -> None:
         pace = RsyncLimitAndProgress(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
@@ -119,12 +98,7 @@ class ReplicaCopier:
             rsync.remove_folder_tree(relay)
 
     def _whole(self, area: StorageArea, dataset: Dataset) -> Replica:
-        return Replica(
-            storage=area.name,
-            size_bytes=dataset.size_bytes,
-            is_whole=True,
-            checked_at=self.clock.now(),
-        )
+        return Replica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=self.clock.now())
 
 
 @contextmanager

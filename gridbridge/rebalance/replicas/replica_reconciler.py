@@ -15,25 +15,13 @@ from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.datasets import (
-    DatasetStorageSnapshot,
-    DelegatedDataset,
-    ReplicaActRecord,
-)
+from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ReplicaActRecord
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import (
-    PlacementMove,
-    RebalanceMovePlan,
-    RecheckedMoves,
-    RejectedMove,
-)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, RebalanceMovePlan, RecheckedMoves, RejectedMove
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.owner_fair_dataset_queue import (
-    FairReplicaActQueue,
-    owner_of_replica_act,
-)
+from gridbridge.rebalance.mover.owner_fair_dataset_queue import FairReplicaActQueue, owner_of_replica_act
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,
     RebalanceTarget,
@@ -127,15 +115,11 @@ class ReplicaReconciler:
 
         Raises ConfigError for an unknown area or dataset.
         """
-        snapshot = storage_area_rebalancing.storage_placement_snapshot(
-            situation.stored, self._rules
-        )
+        snapshot = storage_area_rebalancing.storage_placement_snapshot(situation.stored, self._rules)
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(
-        self, situation: DatasetRoundInputs, plan: RebalancePlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without acts."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
@@ -148,18 +132,14 @@ class ReplicaReconciler:
         if situation.is_quiesced:
             return
         now = self._clock.now()
-        sizes = {
-            delegated.name: delegated.dataset.size_bytes for delegated in situation.stored.kept
-        }
+        sizes = {delegated.name: delegated.dataset.size_bytes for delegated in situation.stored.kept}
         is_shared = self._is_carried()
         finished, begun = ([], []) if is_shared else _begun(situation.stored)
         for carried in finished:
             self._end(carried, "")
         advised = [
             _carried(act, sizes, now)
-            for act in storage_area_rebalancing.dataset_changes_for_moves(
-                plan.snapshot, plan.advice.moves
-            )
+            for act in storage_area_rebalancing.dataset_changes_for_moves(plan.snapshot, plan.advice.moves)
         ]
         datasets = {delegated.name: delegated for delegated in situation.stored.kept}
         if not is_shared:
@@ -174,13 +154,9 @@ class ReplicaReconciler:
             into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
         self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
-        self._carried.forget(
-            now - max(KEPT, storage_area_rebalancing.longest_rest_after_replica_act(self._rules))
-        )
+        self._carried.forget(now - max(KEPT, storage_area_rebalancing.longest_rest_after_replica_act(self._rules)))
 
-    def _do(
-        self, turns: FairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
-    ) -> None:
+    def _do(self, turns: FairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
         """Carry out the acts of several datasets in parallel, until the round's time is over.
 
         Acts that wait for earlier rounds' copies are reported as dropped.
@@ -196,9 +172,7 @@ class ReplicaReconciler:
                     going[pool.submit(self._act, datasets[group[0].dataset], group)] = group
                     why = self._why_none(until_s)
                 if why or not going:
-                    outcomes += [
-                        (carried, why or TAKEN) for group in turns.left() for carried in group
-                    ]
+                    outcomes += [(carried, why or TAKEN) for group in turns.left() for carried in group]
                 for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
                     turns.end(group := going.pop(future))
                     outcomes += self._ended(group, future.result())
@@ -238,26 +212,18 @@ class ReplicaReconciler:
         elif outcome.is_left or (carried.dataset, carried.source) in self._notes.leaving():
             self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
-    def _act(
-        self, delegated: DelegatedDataset, group: list[ReplicaActRecord]
-    ) -> list[DatasetActOutcome]:
+    def _act(self, delegated: DelegatedDataset, group: list[ReplicaActRecord]) -> list[DatasetActOutcome]:
         """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
         ends: list[DatasetActOutcome] = []
         for carried in group:
             is_cut = any(outcome.why for outcome in ends)
-            ends.append(
-                DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried)
-            )
+            ends.append(DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried))
         return ends
 
-    def _carry_out(
-        self, delegated: DelegatedDataset, carried: ReplicaActRecord
-    ) -> DatasetActOutcome:
+    def _carry_out(self, delegated: DelegatedDataset, carried: ReplicaActRecord) -> DatasetActOutcome:
         if carried.target and carried.target in _closed(self._policy):
             return DatasetActOutcome(why=f"{carried.target} is drained")
-        if carried.target and (
-            why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)
-        ):
+        if carried.target and (why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)):
             return DatasetActOutcome(why=why)
         why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
         return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
@@ -269,9 +235,7 @@ class ReplicaReconciler:
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _close_strays(
-        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
-    ) -> None:
+    def _close_strays(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
         """Record the end of interrupted acts that no round will continue."""
         for carried in stored.carried:
             of = datasets.get(carried.dataset)
@@ -279,9 +243,7 @@ class ReplicaReconciler:
             if carried.ended_at is None and is_left and stored.now - carried.began_at > LONGEST:
                 self._carried.end(carried.token, stored.now, CUT)
 
-    def _forget_left(
-        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
-    ) -> None:
+    def _forget_left(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
         """Update the records of replicas to be removed, by whether the replicas still exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: removed, or its owner did not answer
@@ -321,17 +283,13 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
 
 def _drained(policy: Policy) -> frozenset[str]:
     """Return the names of the drained clusters and storage areas."""
-    return drains.list_drained_clusters() | {
-        name for name, area in policy.storage.items() if area.drained
-    }
+    return drains.list_drained_clusters() | {name for name, area in policy.storage.items() if area.drained}
 
 
 def _closed(policy: Policy) -> frozenset[str]:
     """Return the storage areas that are drained now."""
     drained = _drained(policy)
-    return frozenset(
-        name for name, area in policy.storage.items() if {name, area.cluster} & drained
-    )
+    return frozenset(name for name, area in policy.storage.items() if {name, area.cluster} & drained)
 
 
 def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
@@ -340,16 +298,8 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list
     The owner's process may have continued after the kill.
     """
     free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
-    begun = [
-        carried
-        for carried in stored.carried
-        if carried.ended_at is None and carried.dataset in free
-    ]
-    finished = [
-        carried
-        for carried in begun
-        if not carried.source and carried.target in free[carried.dataset].whole
-    ]
+    begun = [carried for carried in stored.carried if carried.ended_at is None and carried.dataset in free]
+    finished = [carried for carried in begun if not carried.source and carried.target in free[carried.dataset].whole]
     return finished, [carried for carried in begun if carried not in finished]
 
 
@@ -374,9 +324,7 @@ def _by_dataset(carried: Iterable[ReplicaActRecord]) -> Iterable[list[ReplicaAct
     return groups.values()
 
 
-def _carried(
-    act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime
-) -> ReplicaActRecord:
+def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime) -> ReplicaActRecord:
     return ReplicaActRecord(
         token=safe_files.random_file_name(),
         dataset=act.dataset,
@@ -399,6 +347,4 @@ def _move(carried: ReplicaActRecord) -> PlacementMove:
 
 
 def _rejected(carried: ReplicaActRecord, why: str) -> RejectedMove:
-    return RejectedMove(
-        job=carried.dataset, number=storage_area_rebalancing.ONLY, target=carried.target, reason=why
-    )
+    return RejectedMove(job=carried.dataset, number=storage_area_rebalancing.ONLY, target=carried.target, reason=why)

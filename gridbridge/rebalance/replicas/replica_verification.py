@@ -43,19 +43,13 @@ class OverdueReplicaVerifier:
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
         lines = _lines(
-            dataset_owner_processes.query_delegated_datasets(letters.list_delegations()),
-            tried,
-            due,
-            now,
-            again,
+            dataset_owner_processes.query_delegated_datasets(letters.list_delegations()), tried, due, now, again
         )
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             for read, failed in pool.map(lambda line: self._read(line, now), lines):
                 self._notes.note_read(read, failed, self._clock.now())
 
-    def _read(
-        self, line: list[DelegatedDataset], began_at: datetime
-    ) -> tuple[list[str], list[str]]:
+    def _read(self, line: list[DelegatedDataset], began_at: datetime) -> tuple[list[str], list[str]]:
         """Verify an owner's datasets up to a failure; return verified and failed names."""
         read: list[str] = []
         for delegated in line:
@@ -69,11 +63,7 @@ class OverdueReplicaVerifier:
 
 
 def _lines(
-    datasets: list[DelegatedDataset],
-    tried: Mapping[str, datetime],
-    due: datetime,
-    now: datetime,
-    again: Container[str],
+    datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
     """Return each owner's due datasets, oldest first; recently served owners come last.
 
@@ -85,15 +75,11 @@ def _lines(
         turns[owner] = max(at, turns.get(owner, at))
     lines: dict[str, list[DelegatedDataset]] = {}
     read_at = {delegated.name: _read_at(delegated, tried, now) for delegated in datasets}
-    for delegated in sorted(
-        datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)
-    ):
+    for delegated in sorted(datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)):
         is_due = delegated.name in again or read_at[delegated.name] <= due
         if is_due and not delegated.is_busy and delegated.dataset.replicas:
             lines.setdefault(delegated.owner, []).append(delegated)
-    return [
-        lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))
-    ]
+    return [lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))]
 
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:

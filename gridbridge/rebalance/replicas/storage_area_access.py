@@ -16,12 +16,7 @@ from fnmatch import fnmatchcase
 from glob import escape, glob
 from threading import Lock
 
-from gridbridge.errors import (
-    CommandFailed,
-    HostNotReached,
-    StorageAreaUnreachable,
-    StorageAreaUnusable,
-)
+from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnreachable, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_checksums
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.transfer_route import BARE, SshLogin
@@ -372,9 +367,7 @@ def explain_storage_failures(area: StorageArea) -> Iterator[None]:
         explanations = {
             remote_stage_folder.MISSING: f"{area.path}: no such folder",
             remote_stage_folder.LOOSE: f"{area.path}: others may write there, and it is not sticky",
-            remote_stage_folder.TAKEN: (
-                f"{area.own}: it, or the replica in it, is somebody else's or a link"
-            ),
+            remote_stage_folder.TAKEN: (f"{area.own}: it, or the replica in it, is somebody else's or a link"),
             UNMOUNTED: f"{area.own}: gone; is its filesystem mounted there?",
             MISSING: "it is gone",
             STRANGE: "it has something that is neither a file nor a folder",
@@ -392,7 +385,5 @@ def _is_away(error: CommandFailed) -> bool:
     """Say whether an area's state is unknown: not reached, not mounted, or no answer."""
     is_unanswered = error.status is None or error.status < 0
     return (
-        is_unanswered
-        or isinstance(error, HostNotReached)
-        or error.status in (UNMOUNTED, remote_stage_folder.MISSING)
+        is_unanswered or isinstance(error, HostNotReached) or error.status in (UNMOUNTED, remote_stage_folder.MISSING)
     )

@@ -123,10 +123,7 @@ class DatasetRecords:
     def note_done(self, name: str, newest: OwnerRecordedReplicaAct) -> None:
         """Record an act of the service on a dataset; only the newest acts are kept."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
-        rows = "".join(
-            f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
-            for outcome in outcomes
-        )
+        rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
@@ -164,9 +161,7 @@ class DatasetRecords:
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
-                raise StorageAreaUnusable(
-                    f"{most} copies of yours go there already (copies_at_once)"
-                )
+                raise StorageAreaUnusable(f"{most} copies of yours go there already (copies_at_once)")
             yield
 
     def _make(self) -> None:

@@ -27,18 +27,7 @@ WHOLE = "a whole number, 0 to 1e18"
 YES = "true or false"
 NAMES = "a list of names"
 KEYS = ("now", "policy", "hosts", "jobs", "tasks", "recent")
-OF_HOST = [
-    "name",
-    "kind",
-    "up",
-    "read_only",
-    "state",
-    "used_bytes",
-    "max_bytes",
-    "slots",
-    "mean_active",
-    "zone",
-]
+OF_HOST = ["name", "kind", "up", "read_only", "state", "used_bytes", "max_bytes", "slots", "mean_active", "zone"]
 OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
 OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
@@ -197,9 +186,7 @@ class _Reading:
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
-    def _as(
-        self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value
-    ) -> Value:
+    def _as(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value) -> Value:
         """Parse a value; null and a missing key give the default."""
         content = row.get(key)
         if content is None:
@@ -210,9 +197,7 @@ class _Reading:
             self._wrong(f"{at}.{key}".lstrip("."), content, right)
             return usual
 
-    def _required(
-        self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value
-    ) -> Value:
+    def _required(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value) -> Value:
         """Parse a value that must be present; null counts as missing."""
         if row.get(key) is None:
             self._wrong(f"{at}.{key}".lstrip("."), "missing", right)

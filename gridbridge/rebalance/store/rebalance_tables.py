@@ -68,9 +68,7 @@ class ReplicaActRows:
     def forget(self, before: datetime) -> None:
         """Delete the replica acts that ended before a time."""
         self._database.execute(
-            delete(CARRIED).where(
-                and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before)
-            )
+            delete(CARRIED).where(and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before))
         )
 
 

@@ -44,9 +44,7 @@ class LoginConnection:
 
     client: paramiko.SSHClient | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    channels: threading.Semaphore = field(
-        default_factory=lambda: threading.BoundedSemaphore(CHANNELS)
-    )
+    channels: threading.Semaphore = field(default_factory=lambda: threading.BoundedSemaphore(CHANNELS))
 
 
 class StaleSshConnection(SSHException):
@@ -60,12 +58,7 @@ class KeptSshConnections(OpenSshClient):
         self._lines: dict[tuple[str, ...], LoginConnection] = {}
 
     def carry(
-        self,
-        login: SshLogin,
-        token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = ANSWER_BYTES,
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
@@ -75,9 +68,7 @@ class KeptSshConnections(OpenSshClient):
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
-        line = self._lines.setdefault(
-            (login.host, login.port, login.user, login.person), LoginConnection()
-        )
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), LoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
@@ -97,15 +88,11 @@ class KeptSshConnections(OpenSshClient):
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
-        line = self._lines.setdefault(
-            (login.host, login.port, login.user, login.person), LoginConnection()
-        )
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), LoginConnection())
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
-            raise HostNotReached(
-                (CLIENT,), FAILED, stderr=openssh_message_for_error(error)
-            ) from error
+            raise HostNotReached((CLIENT,), FAILED, stderr=openssh_message_for_error(error)) from error
         with channel:
             channel.sendall(text)
             yield from _chunks(channel)
@@ -126,11 +113,7 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: LoginConnection,
-    login: LoginWithSshConfig,
-    request: bytes,
-    deadline: float,
-    most_bytes: int,
+    line: LoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[CompletedProgram, bool]:
     try:
         channel = _channel(line, login, deadline)
@@ -147,10 +130,7 @@ def _ask(
 
 
 def _channel(
-    line: LoginConnection,
-    configured_login: LoginWithSshConfig,
-    deadline: float,
-    command: str = FAR_SHELL,
+    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
     """Open a channel with the remote shell in it; nothing of a request is sent yet.
 
@@ -206,9 +186,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
         watch.cancel()
 
 
-def _exchange(
-    channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
-) -> CompletedProgram:
+def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
     """Send a request and read both outputs to their ends; OverflowError beyond the byte limit."""
     channel.sendall(request)
     channel.shutdown_write()

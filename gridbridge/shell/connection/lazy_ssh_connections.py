@@ -23,12 +23,7 @@ class LazySshConnections(OpenSshClient):
         self._connections: KeptSshConnections | None = None
 
     def carry(
-        self,
-        login: SshLogin,
-        token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = ANSWER_BYTES,
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell over a kept connection."""
         return self._loaded().carry(login, token, request, timeout_s, most_bytes)

@@ -75,9 +75,7 @@ def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
         raise _not_reached(machine, openssh_message_for_error(error)) from error
 
 
-def run_on_new_machine(
-    client: paramiko.SSHClient, command: str, text: bytes, limit_s: float
-) -> bytes:
+def run_on_new_machine(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
     """Run a remote command that reads a text; return its output.
 
     Raises CommandFailed unless the command ends with 0 in time. The connection is closed at the

@@ -68,20 +68,14 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
     text = ""
     try:
         if os.path.exists(path):
-            with open(
-                path, encoding="utf-8", opener=safe_files.open_regular_without_blocking
-            ) as file:
+            with open(path, encoding="utf-8", opener=safe_files.open_regular_without_blocking) as file:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
-        raise HostNotReached(
-            (CLIENT,), FAILED, stderr=f"{path}: {describe_error(error)}".encode()
-        ) from error
+        raise HostNotReached((CLIENT,), FAILED, stderr=f"{path}: {describe_error(error)}".encode()) from error
 
 
-def connect_with_paramiko(
-    configured_login: LoginWithSshConfig, limit_s: float
-) -> paramiko.SSHClient:
+def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
     """Log in with paramiko; raises SSHException or OSError (see openssh_message_for_error)."""
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
@@ -119,10 +113,7 @@ def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
     """Say whether the key exchange succeeded, so that only authentication can have failed."""
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
-    is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (
-        CHANGED,
-        UNKNOWN,
-    )
+    is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (CHANGED, UNKNOWN)
     return is_agreed and not is_doubted
 
 
@@ -136,11 +127,7 @@ def _trust(client: paramiko.SSHClient, path: str) -> None:
 def _keys(configured_login: LoginWithSshConfig) -> list[str]:
     usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     identity_files = configured_login.settings.get("identityfile", [])
-    return [
-        path
-        for path in (*identity_files, *usual)
-        if _is_usable(path, configured_login.uid, MOST_BYTES)
-    ]
+    return [path for path in (*identity_files, *usual) if _is_usable(path, configured_login.uid, MOST_BYTES)]
 
 
 def _is_usable(path: str, uid: int, most_bytes: int) -> bool:

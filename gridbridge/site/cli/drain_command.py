@@ -10,9 +10,7 @@ from gridbridge.site import cluster_draining as service
 
 @click.command()
 @click.argument("cluster")
-@click.option(
-    "--reason", metavar="TEXT", required=True, help="Why; `gridbridge status` shows it to all."
-)
+@click.option("--reason", metavar="TEXT", required=True, help="Why; `gridbridge status` shows it to all.")
 @FOLDER
 def drain(cluster: str, reason: str, folder: str) -> None:
     """Let no more jobs and tasks go to a cluster.

@@ -19,25 +19,10 @@ class QsubWordsCommand(click.Command):
         return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
 
 
-@click.command(
-    cls=QsubWordsCommand,
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
-)
-@click.argument(
-    "words",
-    metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-)
-@click.option(
-    "--to",
-    metavar="CLUSTER|QUEUE",
-    help="The remote cluster, or a transfer queue where several lead to it.",
-)
-@click.option(
-    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
-)
+@click.command(cls=QsubWordsCommand, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("words", metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--to", metavar="CLUSTER|QUEUE", help="The remote cluster, or a transfer queue where several lead to it.")
+@click.option("--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file.")
 @JSON
 def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) -> None:
     """Print a job's submission to another cluster.
@@ -61,9 +46,7 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
     """
     if to is None:
         clusters = " or ".join(clusters_with_transfer_queues(path))
-        right = (
-            f"expected --to with {clusters}" if clusters else "no transfer queue leads to a cluster"
-        )
+        right = f"expected --to with {clusters}" if clusters else "no transfer queue leads to a cluster"
         raise click.UsageError(f"no --to; {right}")
     explanation = explain_submission(words, to, path)
     if is_json:
@@ -74,7 +57,5 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
             output.print_line(f"# {note}")
     if explanation.refused:
         job = f"job {explanation.job}" if explanation.job else "this job"
-        output.print_error(
-            f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}"
-        )
+        output.print_error(f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}")
         raise SystemExit(REFUSED)

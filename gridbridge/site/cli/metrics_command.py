@@ -20,9 +20,7 @@ MOST_PORT = 65535
 SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
 
 
-def _address(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> tuple[str, int] | None:
+def _address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """Split an address into host and port; the default host is this machine's loopback."""
     if value is None:
         return None
@@ -46,9 +44,7 @@ def _address(
     show_default=True,
     help="Read the file that the balancer published here.",
 )
-def metrics(
-    textfile: str | None, listen: tuple[str, int] | None, folder: str, balance: str
-) -> None:
+def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, balance: str) -> None:
     """Print numbers of transfers, campaigns, rebalancing and elastic clusters for Prometheus.
 
     They come from published files alone, so that anybody may ask for them and nobody is slowed.
@@ -68,17 +64,13 @@ def metrics(
     if textfile is not None and listen:
         raise click.UsageError("--textfile and --listen exclude each other; expected one of them")
     if textfile is not None and not textfile.endswith(SUFFIX):
-        raise click.UsageError(
-            f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
-        )
+        raise click.UsageError(f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}")
     from gridbridge.site import published_metrics  # the import takes a tenth of a second
 
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
-        published_metrics.serve_metrics(
-            watch.measure, *listen, announce=lambda port: _tell(listen[0], port)
-        )
+        published_metrics.serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
     families, troubles = service.collect_published_metrics(datetime.now(UTC), folder, balance)
     _complain(troubles)
     text = published_metrics.format_prometheus_text(families)
@@ -98,9 +90,7 @@ class _Watch:
     def measure(self) -> Iterable[MetricFamily]:
         """Return all metrics; without published files only the metric that reports this."""
         try:
-            families, troubles = service.collect_published_metrics(
-                datetime.now(UTC), *self._folders
-            )
+            families, troubles = service.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:
             families, troubles = service.NOTHING, (str(error),)
         if troubles != self._told:

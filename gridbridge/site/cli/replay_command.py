@@ -40,9 +40,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
       gridbridge replay --balancer 12
     """
     if number is None:
-        print_decision_list(
-            service.newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json
-        )
+        print_decision_list(service.newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json)
         return
     try:
         result = service.replay_decision(number, path, is_balancers=is_balancers)
@@ -50,9 +48,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
         output.print_error(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:
-        output.print_json(
-            {**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)}
-        )
+        output.print_json({**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)})
     else:
         print_replayed_decision(result)
     raise SystemExit(0 if result.is_same else DIFFERS)
@@ -65,12 +61,7 @@ def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) 
         return
     now = datetime.now(UTC)
     rows = [
-        [
-            str(decision.number),
-            format_local_time(decision.at, now),
-            decision.program,
-            printable_text(decision.sentence),
-        ]
+        [str(decision.number), format_local_time(decision.at, now), decision.program, printable_text(decision.sentence)]
         for decision in decisions
     ]
     output.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))

@@ -28,16 +28,12 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     """
     if is_applied and os.geteuid() == file_trust.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
-        if not poller_lock.wait_for_poller_lock(
-            path, lambda: output.print_error("setup: another one runs: waiting")
-        ):
+        if not poller_lock.wait_for_poller_lock(path, lambda: output.print_error("setup: another one runs: waiting")):
             raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
     return is_applied
 
 
-APPLY = click.option(
-    "--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes, one by one."
-)
+APPLY = click.option("--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes, one by one.")
 
 
 @click.group(cls=FullSentenceCommandGroup)
@@ -66,9 +62,7 @@ def setup_host(is_applied: bool) -> None:
     policy = policy_file.load_configuration(CONFIG)
     steps = service.plan_host_setup(policy)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
-        refuse_remaining_setup_steps(
-            service.plan_host_setup(policy_file.load_configuration(CONFIG))
-        )
+        refuse_remaining_setup_steps(service.plan_host_setup(policy_file.load_configuration(CONFIG)))
 
 
 @setup.command()
@@ -76,10 +70,7 @@ def setup_host(is_applied: bool) -> None:
 @click.option("--queue", metavar="NAME", help="The transfer queue [transfer-CLUSTER].")
 @click.option("--host", metavar="HOST", help="The host that it lives on [this one].")
 @click.option(
-    "--slots",
-    type=click.IntRange(1, MAX_SLOTS),
-    metavar="N",
-    help="Its slots [a quarter of the remote cluster's].",
+    "--slots", type=click.IntRange(1, MAX_SLOTS), metavar="N", help="Its slots [a quarter of the remote cluster's]."
 )
 @click.option(
     "--pending-limit",
@@ -87,9 +78,7 @@ def setup_host(is_applied: bool) -> None:
     metavar="N",
     help="It closes while so many jobs wait there; 0: never [a tenth of the remote slots].",
 )
-@click.option(
-    "--short-jobs", is_flag=True, help="For many short jobs: no limit, a tenth of the slots."
-)
+@click.option("--short-jobs", is_flag=True, help="For many short jobs: no limit, a tenth of the slots.")
 @APPLY
 @click.option("--remove", "is_removed", is_flag=True, help="Take the set-up back.")
 def transfer(
@@ -120,12 +109,7 @@ def transfer(
         raise click.UsageError("--short-jobs and --pending-limit exclude each other")
     policy = policy_file.load_configuration(CONFIG)
     options = TransferQueueRequest(
-        cluster=cluster,
-        queue=queue,
-        host=host,
-        slots=slots,
-        pending_limit=pending_limit,
-        short_jobs=short_jobs,
+        cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
     steps = _planned(policy, options, is_removed)
     if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
@@ -167,14 +151,8 @@ def setup_besteffort(
     """
     policy = policy_file.load_configuration(CONFIG)
     request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
-    planned = (
-        besteffort_setup.plan_besteffort_removal
-        if is_removed
-        else besteffort_setup.plan_besteffort_queues
-    )
-    for warning in (
-        () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request)
-    ):
+    planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_queues
+    for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
         _warn(warning)
     if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy, request))
@@ -200,18 +178,14 @@ def setup_order(is_applied: bool) -> None:
     if not is_applied:
         print_setup_script(steps)
         return
-    queue_order_setup.apply_queue_sequence_numbers(
-        steps, policy, lambda step: output.print_line(f"done: {step.what}")
-    )
+    queue_order_setup.apply_queue_sequence_numbers(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
     if not steps:
         output.print_line("nothing to do")
 
 
 @setup.command(name="balance")
 @APPLY
-@click.option(
-    "--remove", "is_removed", is_flag=True, help="Take its rights away; the account stays."
-)
+@click.option("--remove", "is_removed", is_flag=True, help="Take its rights away; the account stays.")
 def setup_balance(is_applied: bool, is_removed: bool) -> None:
     """Make the account that adds and removes nodes, on the host of the qmaster.
 
@@ -226,30 +200,21 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
       gridbridge setup balance --apply
     """
     policy = policy_file.load_configuration(CONFIG)
-    planned = (
-        balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
-    )
+    planned = balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
     steps = planned(policy)
     if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
         stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
         _warn(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.count_balancer_nodes_left()):
         whom = "it" if nodes == 1 else "them"
-        _warn(
-            f"the last round saw {with_noun(nodes, 'node')} of pools:"
-            f" nobody removes {whom} any more"
-        )
+        _warn(f"the last round saw {with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and steps and os.geteuid() != file_trust.ROOT:
-        raise GridbridgeError(
-            "--apply: only root may do this; without --apply the lines are printed"
-        )
+        raise GridbridgeError("--apply: only root may do this; without --apply the lines are printed")
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy))
 
 
-def _planned(
-    policy: Policy, options: TransferQueueRequest, is_removed: bool
-) -> Sequence[SetupStep]:
+def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) -> Sequence[SetupStep]:
     """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
         return service.plan_transfer_queue_removal(policy, options, _warn)
@@ -263,9 +228,7 @@ def _warn(text: str) -> None:
     output.print_error(f"warning: {text}")
 
 
-def apply_or_print_setup_steps(
-    steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool
-) -> bool:
+def apply_or_print_setup_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
     """Apply the steps or print them as a script; say whether they were applied."""
     if is_applied:
         apply_and_print_setup_steps(steps, policy)

@@ -7,21 +7,13 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.model.status_report import (
-    ClusterStatusReport,
-    SiteStatusReport,
-    TransferQueueReport,
-    TransferReport,
-)
+from gridbridge.model.status_report import ClusterStatusReport, SiteStatusReport, TransferQueueReport, TransferReport
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 
 CLUSTERS = ("CLUSTER", "ANSWERS", "WAITING", "FREE SLOTS", "")
 QUEUES = ("QUEUE", "LEADS TO", "OPEN", "SLOTS USED", "")
-TRANSFERS = (
-    *("JOB", "OWNER", "HERE", "SINCE"),
-    *("CLUSTER", "ID", "THERE", "SINCE", "HOST", "WAITS FOR"),
-)
+TRANSFERS = (*("JOB", "OWNER", "HERE", "SINCE"), *("CLUSTER", "ID", "THERE", "SINCE", "HOST", "WAITS FOR"))
 
 
 @click.command()
@@ -79,13 +71,7 @@ def _cluster(report: ClusterStatusReport) -> tuple[str, ...]:
 
 
 def _queue(report: TransferQueueReport) -> tuple[str, ...]:
-    return (
-        report.queue,
-        report.cluster,
-        _yes(report.is_open),
-        f"{report.used} of {report.total}",
-        report.why,
-    )
+    return (report.queue, report.cluster, _yes(report.is_open), f"{report.used} of {report.total}", report.why)
 
 
 def _transfer(report: TransferReport, now: datetime) -> tuple[str, ...]:

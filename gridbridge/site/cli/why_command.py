@@ -170,9 +170,7 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_tables as shown  # a rare question
     from gridbridge.rebalance.replicas import dataset_report
 
-    return shown.print_dataset_report(
-        dataset_report.report_dataset(name, path), now, is_json=is_json
-    )
+    return shown.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
 
 
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
@@ -180,10 +178,7 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output.print_line(
-        f"campaign {campaign.number} of {campaign.owner},"
-        f" {printable_text(campaign.name)}{task}{moment}"
-    )
+    output.print_line(f"campaign {campaign.number} of {campaign.owner}, {printable_text(campaign.name)}{task}{moment}")
     for sentence in answer.sentences:
         output.print_line(f"  {sentence}")
 

@@ -33,13 +33,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
-from gridbridge.state.database.column_types import (
-    COUNTED,
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state.database.column_types import COUNTED, METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 CAMPAIGNS = Table(
@@ -138,24 +132,17 @@ NO_ARRAY = 0  # array of a task that was cancelled while waiting
 PLACE = ("campaign", "array", "place")  # the key of tables about attempts
 ARRAY = tuple(ARRAYS.c[field.name] for field in fields(CampaignArray))
 # `in_` and not `!= OVER`, so that an index finds the few open arrays.
-IS_OPEN = ARRAYS.c.state.in_(
-    [state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER]
-)
+IS_OPEN = ARRAYS.c.state.in_([state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER])
 IS_GOING = or_(
     CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
     and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
 )
-SENT_TO = select(*ARRAY).where(
-    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN
-)
+SENT_TO = select(*ARRAY).where(ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN)
 ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 
 
 def delete_rows_of_attempts(
-    database: StateFile,
-    table: Table,
-    keys: Iterable[Mapping[str, object]],
-    *also: ColumnElement[bool],
+    database: StateFile, table: Table, keys: Iterable[Mapping[str, object]], *also: ColumnElement[bool]
 ) -> None:
     """Delete a table's rows at these positions of arrays, if `also` holds for them."""
     of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
@@ -174,14 +161,10 @@ def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
         indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])
     for (campaign, array), indices in indices_by_array.items():
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.array == array)
-        query = select(ATTEMPTS.c.place).where(
-            *of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING
-        )
+        query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         pending = {row["place"] for row in database.rows(query)}
         over = ({"campaign": campaign, "array": array, "place": index} for index in indices)
-        delete_rows_of_attempts(
-            database, table, (key for key in over if key["place"] not in pending)
-        )
+        delete_rows_of_attempts(database, table, (key for key in over if key["place"] not in pending))
 
 
 def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
@@ -210,9 +193,7 @@ def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCl
     return CampaignJobsAtCluster(
         jobs=frozenset(row["job_id"] for row in rows),
         released=frozenset(
-            f"{row['campaign']}.{row['number']}"
-            for row in rows
-            if row["state"] == ArraySubmissionState.RELEASED
+            f"{row['campaign']}.{row['number']}" for row in rows if row["state"] == ArraySubmissionState.RELEASED
         ),
         is_watched=bool(rows or database.rows(ANY)),
     )

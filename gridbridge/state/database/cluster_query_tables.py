@@ -5,26 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    LargeBinary,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
+from sqlalchemy import Boolean, Column, Float, LargeBinary, Table, and_, bindparam, delete, insert, select
 
-from gridbridge.state.database.column_types import (
-    COUNTED,
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state.database.column_types import COUNTED, METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 SNAPSHOTS = Table(
@@ -61,9 +44,7 @@ _DIGEST = select(CONTENTS.c.digest).where(CONTENTS.c.cluster == bindparam("clust
 _LAST = (
     select(ANSWERS, CONTENTS.c.content)
     .outerjoin_from(
-        ANSWERS,
-        CONTENTS,
-        and_(ANSWERS.c.cluster == CONTENTS.c.cluster, ANSWERS.c.digest == CONTENTS.c.digest),
+        ANSWERS, CONTENTS, and_(ANSWERS.c.cluster == CONTENTS.c.cluster, ANSWERS.c.digest == CONTENTS.c.digest)
     )
     .where(ANSWERS.c.cluster == bindparam("cluster"))
 )
@@ -88,13 +69,7 @@ class ClusterQueryLogRows:
         self._database = database
 
     def record(
-        self,
-        *,
-        cluster: str,
-        taken_at: datetime,
-        ok: bool,
-        took: timedelta,
-        summary: Mapping[str, object],
+        self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
     ) -> None:
         """Record a cluster query with its duration and a summary of the result."""
         values = {"cluster": cluster, "taken_at": taken_at, "ok": ok}

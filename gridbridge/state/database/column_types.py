@@ -66,22 +66,14 @@ class TransferMessageColumn(TypeDecorator[TransferMessage]):
 
     def process_bind_param(self, value: TransferMessage | None, dialect: Dialect) -> str | None:
         """Encode the message; a message without fields is empty text."""
-        return (
-            None
-            if value is None
-            else transfer_message.encode_transfer_message(value).decode("ascii")
-        )
+        return None if value is None else transfer_message.encode_transfer_message(value).decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> TransferMessage | None:
         """Decode the message."""
         if value is None:
             return None
         return (
-            TransferMessage(
-                **key_value_lines.decode_key_value_lines(
-                    value.encode("ascii"), transfer_message.KEYS
-                )
-            )
+            TransferMessage(**key_value_lines.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS))
             if value
             else TransferMessage()
         )

@@ -3,19 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import (
-    Column,
-    Executable,
-    Integer,
-    Table,
-    Text,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import Column, Executable, Integer, Table, Text, bindparam, delete, func, insert, or_, select
 
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.state.database.column_types import (
@@ -38,16 +26,11 @@ DECISIONS = Table(
     Column("inputs", JsonColumn, nullable=False),
 )
 
-_DECISION = (
-    DECISIONS.c.id.label("number"),
-    *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")),
-)
+_DECISION = (DECISIONS.c.id.label("number"), *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")))
 _ONE = select(*_DECISION).where(DECISIONS.c.id == bindparam("number"))
 _LAST = select(*_DECISION).order_by(DECISIONS.c.id.desc()).limit(bindparam("count", type_=Integer))
 _SIZE = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
-_SIZES = select(
-    DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")
-).subquery()
+_SIZES = select(DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
 _FORGET = delete(DECISIONS).where(
     or_(
         DECISIONS.c.at < bindparam("before"),
@@ -68,9 +51,7 @@ class JournalledDecisionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def record(
-        self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
-    ) -> None:
+    def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
         """Insert a decision with its inputs into the journal.
 
         The inputs are encoded before the transaction begins, because they may be large.

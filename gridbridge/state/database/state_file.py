@@ -125,9 +125,7 @@ def _migrate(connection: Connection, name: str) -> None:
     if version == HEAD:
         return
     if version > HEAD:
-        raise StateError(
-            f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows"
-        )
+        raise StateError(f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows")
     from alembic import command, util  # the import takes 100 ms and is rarely needed
 
     try:

@@ -4,16 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Engine,
-    Executable,
-    RowMapping,
-    Table,
-    not_,
-)
+from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, RowMapping, Table, not_
 
 from gridbridge.errors import StateError
 from gridbridge.state.database.state_file import convert_database_errors, open_or_migrate_state
@@ -76,9 +67,7 @@ class StateFile:
             return connection.execute(query, values).mappings().all()
 
     def execute(
-        self,
-        change: Executable,
-        values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        self, change: Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     ) -> CursorResult[Any]:
         """Execute an SQL change, or the same change for each of several values."""
         with self._begun() as connection, convert_database_errors(self._name):

@@ -81,10 +81,7 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
 
 
 def sweep_claims(
-    claimed: Container[str],
-    now_s: float,
-    spool: str = SPOOL,
-    names: ResumableFolderScan | None = None,
+    claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
     """Remove old claim files of remote jobs without a known transfer, but no home claim.
 
@@ -145,9 +142,7 @@ class ClaimFiles:
 
     def take(self, transfer: Transfer) -> bool:
         """Take a transfer's claim for home; False if the remote job has the claim."""
-        return take_home_claim(
-            claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
-        )
+        return take_home_claim(claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
         """Remove a transfer's claim key, so that no job takes the claim, then its file."""
@@ -166,6 +161,5 @@ class ClaimFiles:
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
         remove_remote_grant(
-            configured_cluster_address(self._policy, transfer.remote),
-            claim_file_name(transfer.claim, transfer.uid),
+            configured_cluster_address(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
         )

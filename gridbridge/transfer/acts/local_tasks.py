@@ -74,11 +74,7 @@ class LocalTaskActs:
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
             requests = tasks.query_job_requests(where, tuple(ordered[start : start + AT_ONCE]))
-            pinned |= {
-                job
-                for job, request in requests.items()
-                if dict(request.context).get(BALANCE) == "no"
-            }
+            pinned |= {job for job, request in requests.items() if dict(request.context).get(BALANCE) == "no"}
         return frozenset(pinned)
 
     def deferred(self) -> frozenset[int]:
@@ -100,13 +96,9 @@ class LocalTaskActs:
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
-        remote_queues = {
-            transfer.queue,
-            *(name for name, to in queues if to.cluster == transfer.remote),
-        }
+        remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
         other_queues = partial(
-            refused_job_stay_home_request.drop_transfer_queues_from_list,
-            transfer_queues=remote_queues,
+            refused_job_stay_home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
         )
         tasks.keep_job_off_queues(where, _task(transfer), other_queues)
 
@@ -132,9 +124,7 @@ class LocalTaskActs:
         return where, local_task_guard_of_home(where)
 
     def _variants(self, own: JobRequest) -> Iterator[Variant]:
-        for mark in refused_job_stay_home_request.stay_home_request_changes(
-            own.hard, own.queues, self._queues
-        ):
+        for mark in refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 
 
@@ -153,6 +143,4 @@ def _request(request: JobRequest) -> GuardRelevantRequest:
 
 
 def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
-    return refused_job_stay_home_request.rerun_policy_by_home_queues(
-        request.hard, request.own_queues, own
-    )
+    return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)

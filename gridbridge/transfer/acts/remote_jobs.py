@@ -13,12 +13,7 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-    shorten_reason,
-)
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome, shorten_reason
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.transfer.acts.claim_files import ClaimFiles
@@ -40,9 +35,7 @@ class RemoteJobActs:
     def delete(self, action: TransferAction) -> None:
         """Delete the remote job as its owner; at an embedded site the service is the owner."""
         if self._policy.is_personal:
-            _delete_own(
-                configured_cluster_address(self._policy, action.transfer.remote), action.transfer
-            )
+            _delete_own(configured_cluster_address(self._policy, action.transfer.remote), action.transfer)
             return
         try:
             _as_owner("delete", action.transfer)
@@ -55,9 +48,7 @@ class RemoteJobActs:
         Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
         """
         job = str(transfer.remote_id or "")
-        jobs_of_removed_accounts.delete_ownerless_job(
-            self._policy, transfer.remote, transfer.owner, transfer.name, job
-        )
+        jobs_of_removed_accounts.delete_ownerless_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
 
     def give_up(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job in error state; return the verdict with the job's own error."""
@@ -136,9 +127,7 @@ def disputed_end_verdict(action: TransferAction) -> TransferMessage:
 
 
 def _error(transfer: Transfer, cause: str, reason: str) -> TransferMessage:
-    return TransferMessage(
-        transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason
-    )
+    return TransferMessage(transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason)
 
 
 class TransferActRunner:

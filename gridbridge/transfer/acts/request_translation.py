@@ -24,9 +24,7 @@ def translate_request_for_queue(
     """Translate a job by the published names and mapping of a transfer queue's cluster."""
     return translate_job_request(
         spec,
-        request_mapping_rules.decode_request_mapping(
-            published_file_formats.read_request_mapping(queue, folder)
-        )
+        request_mapping_rules.decode_request_mapping(published_file_formats.read_request_mapping(queue, folder))
         if route.remote_mapped
         else RequestMapping({}),
         read_offered_resources(route.remote, folder),
@@ -45,20 +43,14 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
     """Exclude a remote job from queues that would send the job to a third cluster."""
     published = published_file_formats.read_local_only_queues(remote, folder)
     return (
-        spec.but(
-            request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request)
-        )
+        spec.but(request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request))
         if published
         else spec
     )
 
 
 def translate_job_request(
-    spec: JobSpec,
-    rules: RequestMapping,
-    offered: NamesOfferedByCluster | None,
-    remote: str,
-    own_queues: Container[str],
+    spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job's request for a cluster; return also notes on omitted parts.
 
@@ -85,9 +77,7 @@ def translate_job_request(
         types=remote_request.types,
         groups=_groups(remote_request, len(offered.node) if offered else 0),
     )
-    return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(
-        remote_request.notes
-    )
+    return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(remote_request.notes)
 
 
 def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:

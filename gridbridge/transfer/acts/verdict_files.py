@@ -26,18 +26,13 @@ class StarterVerdictFiles:
         """Publish a transfer's verdict and wake the starter."""
         transfer = action.transfer
         if action.verdict:
-            path = published_file_formats.transfer_verdict_path(
-                transfer.name, transfer.uid, self._folder
-            )
+            path = published_file_formats.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
             publish_file(path, encode_transfer_message(action.verdict), UNLISTED)
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer a restarted task's starter and wake the starter, within the uid's limit."""
-        if (
-            published_file_formats.count_verdicts(uid, self._folder)
-            < self._policy.poller.spool_files_per_uid
-        ):
+        if published_file_formats.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
             publish_file(
                 published_file_formats.answer_path_for_starter(wake, uid, self._folder),
                 encode_transfer_message(answer),
@@ -55,9 +50,7 @@ class StarterVerdictFiles:
 
     def retract(self, name: str, uid: int) -> None:
         """Remove the published verdict of a closed transfer."""
-        safe_files.remove_file(
-            published_file_formats.transfer_verdict_path(name, uid, self._folder)
-        )
+        safe_files.remove_file(published_file_formats.transfer_verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""

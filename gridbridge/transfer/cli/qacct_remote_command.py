@@ -6,22 +6,11 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import (
-    CONFIG_FILE,
-    FOLDER,
-    JSON,
-    VERSION,
-    FiniteNumberRange,
-    format_local_time,
-)
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumberRange, format_local_time
 from gridbridge.model.remote_job_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
-from gridbridge.transfer.remote_tools.qacct_remote import (
-    ANYBODY,
-    HomeAndRemoteAccounting,
-    RemoteUsageTotal,
-)
+from gridbridge.transfer.remote_tools.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageTotal
 
 UNKNOWN = 1
 HEAD = (
@@ -55,9 +44,7 @@ MOST_DAYS = 36500.0
 @FOLDER
 @JSON
 @VERSION
-def qacct_remote(
-    job: str | None, owner: str | None, days: float | None, path: str, folder: str, is_json: bool
-) -> None:
+def qacct_remote(job: str | None, owner: str | None, days: float | None, path: str, folder: str, is_json: bool) -> None:
     """Show the usage of jobs that ran on another cluster.
 
     With -j it shows the local record of a job (its starter's) and the remote records of the job's
@@ -82,9 +69,7 @@ def qacct_remote(
     if is_json:
         output.print_json({"notes": notes, "totals": to_json_types(totals)})
         return
-    output.print_table(
-        TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS
-    )
+    output.print_table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
     _note(notes)
 
 
@@ -105,9 +90,7 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
     print_task_usage(tasks, notes, now)
 
 
-def print_task_usage(
-    tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime
-) -> None:
+def print_task_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
@@ -122,18 +105,10 @@ def _note(notes: Sequence[str]) -> None:
 def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
     """Return rows for local records, remote records, and jobs without a remote record."""
     rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
-    rows += [
-        _row(task.job, record.cluster, record, record.source.value, now) for record in task.remote
-    ]
+    rows += [_row(task.job, record.cluster, record, record.source.value, now) for record in task.remote]
     shown_transfers = {record.transfer for record in task.remote}
     rows += [
-        (
-            task.job,
-            transfer.owner,
-            transfer.remote,
-            str(transfer.remote_id or "-"),
-            transfer.remote_host or "-",
-        )
+        (task.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-"), transfer.remote_host or "-")
         + ("-",) * 8
         + (transfer.outcome or transfer.reason or "nothing yet",)
         for transfer in task.transfers
@@ -143,11 +118,7 @@ def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]
 
 
 def _row(
-    job: str,
-    cluster: str,
-    record: JobRunAccounting | RemoteJobRunAccounting,
-    by: str,
-    now: datetime,
+    job: str, cluster: str, record: JobRunAccounting | RemoteJobRunAccounting, by: str, now: datetime
 ) -> tuple[str, ...]:
     waited_s = None
     if record.submitted_at and record.started_at:

@@ -11,10 +11,7 @@ from gridbridge.transfer.cli.act_results import print_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qalter_remote as service
 
-OWN = (
-    *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
-    *("--config", "--published", "--json", "--version"),
-)
+OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
 INSTEAD = {  # hint for each qalter option that qalter_remote lacks
     "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
     "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
@@ -40,11 +37,7 @@ class QalterRemoteCommand(click.Command):
             raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
-            if (
-                word.startswith("-")
-                and name not in (*OWN, "--help", "-help")
-                and not word[1:].isdigit()
-            ):
+            if word.startswith("-") and name not in (*OWN, "--help", "-help") and not word[1:].isdigit():
                 hint = "expected -p, -l or -h, for a remote job that waits"
                 raise click.UsageError(f"no {word}: {INSTEAD.get(word, hint)}")
         return super().parse_args(ctx, args)
@@ -103,9 +96,7 @@ def qalter_remote(
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
-    change = service.RemoteJobRequestChange(
-        priority=priority, resources=resources, hold="U" if hold == "n" else hold
-    )
+    change = service.RemoteJobRequestChange(priority=priority, resources=resources, hold="U" if hold == "n" else hold)
     results = service.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
     print_act_results("qalter_remote", results, is_json)
 

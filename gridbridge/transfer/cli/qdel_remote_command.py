@@ -19,9 +19,7 @@ PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types
 @FOLDER
 @JSON
 @VERSION
-def qdel_remote(
-    jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool
-) -> None:
+def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool) -> None:
     """Delete your jobs that are at another cluster, both local and remote jobs.
 
     It deletes the local job, and thereby the remote job: as qdel, but only for jobs that are
@@ -40,16 +38,12 @@ def qdel_remote(
     if owner and PATTERN & set(owner):
         raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
-        results = service.delete_owner_transferred_jobs(
-            owner, is_dry=is_dry, folder=folder, path=path
-        )
+        results = service.delete_owner_transferred_jobs(owner, is_dry=is_dry, folder=folder, path=path)
     else:
         results = (
             result
             for job in owner_remote_job_access.parse_job_list(jobs)
-            for result in service.delete_transferred_tasks(
-                job, is_dry=is_dry, folder=folder, path=path
-            )
+            for result in service.delete_transferred_tasks(job, is_dry=is_dry, folder=folder, path=path)
         )
     print_act_results("qdel_remote", results, is_json)
 

@@ -25,8 +25,7 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
     """Refuse an unknown letter in option -s."""
     if not value or set(value) - set(STATES):
         raise click.BadParameter(
-            f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended),"
-            " h (held) or a (all)"
+            f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended), h (held) or a (all)"
         )
     return value
 
@@ -96,9 +95,7 @@ def main() -> None:
     error_boundary.run_program(qstat_remote, "qstat_remote")
 
 
-def _print_jobs(
-    jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool
-) -> None:
+def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
     """Print the details of each job; unknown jobs are reported at the end."""
     asking = service.RemoteJobQueries(path)
     tasks: list[RemoteTaskDetail] = []
@@ -149,10 +146,6 @@ def _row(report: TransferReport, now: datetime) -> tuple[str, ...]:
     transfer = report.transfer
     return (
         *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),
-        *(
-            transfer.remote_state or "-",
-            format_local_time(transfer.since, now),
-            transfer.remote_host or "-",
-        ),
+        *(transfer.remote_state or "-", format_local_time(transfer.since, now), transfer.remote_host or "-"),
         *(transfer.local_state or "-", report.waits_for),
     )

@@ -60,8 +60,7 @@ class AccountingReader:
     def is_of(self, cluster: Cluster) -> bool:
         """Return whether the reader still reads the file that a cluster configuration names."""
         ours, theirs = (
-            (section.kind, section.accounting, section.users, bool(section.ssh))
-            for section in (self._cluster, cluster)
+            (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
         )
         return ours == theirs
 
@@ -99,9 +98,7 @@ class AccountingReader:
             return AccountingFileReading(cursor=self.cursor, trouble=str(error))
         except Exception as error:  # a fault in one cluster's file must not stop the poller
             _log.exception("event=fault cluster=%s", self.cursor.cluster)
-            return AccountingFileReading(
-                cursor=self.cursor, trouble=f"{type(error).__name__}: {error}"
-            )
+            return AccountingFileReading(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
     def _look(self, before: ClusterAccountingProgress) -> AccountingFileReading:
         step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
@@ -127,9 +124,7 @@ def remote_job_usage_records(
             yield _remote_record(line, record, name, cluster)
 
 
-def _remote_record(
-    line: str, record: JobRunAccounting, name: str, cluster: Cluster
-) -> RemoteJobRunAccounting:
+def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: Cluster) -> RemoteJobRunAccounting:
     """Convert an accounting record to its stored form, with the owner's home account."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteJobRunAccounting(

@@ -27,9 +27,7 @@ class ClusterBreakers:
         self._clock = clock
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
         # a clock set back between two processes would lengthen a published pause
-        self._known.update(
-            {state.cluster: self._shortened(state) for state in views.shown_breakers()}
-        )
+        self._known.update({state.cluster: self._shortened(state) for state in views.shown_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # inner key: job id
         self._proved: set[TransferKey] = set()  # transfers whose task home has listed in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # key: cluster
@@ -43,9 +41,7 @@ class ClusterBreakers:
         if self._known != before:
             self._show()
 
-    def take_news(
-        self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
-    ) -> None:
+    def take_news(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
         """Count a remote job's success or failure once the home cluster lists its task."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
@@ -65,14 +61,10 @@ class ClusterBreakers:
             transfer.key
             for transfer in transfers
             if transfer.key not in self._proved
-            and circuit_breaker.is_owner_task_in_home_queue(
-                transfer.name, transfer.owner, transfer.queue, home
-            )
+            and circuit_breaker.is_owner_task_in_home_queue(transfer.name, transfer.owner, transfer.queue, home)
         )
         for key, waiting in tuple(self._unproved.items()):
-            due = [
-                observation for observation in waiting.values() if observation.at < home.taken_at
-            ]
+            due = [observation for observation in waiting.values() if observation.at < home.taken_at]
             for observation in due:
                 del waiting[observation.job]
                 if observation.is_proved(home):
@@ -95,21 +87,15 @@ class ClusterBreakers:
         return frozenset(
             name
             for name, state in self._known.items()
-            if circuit_breaker.are_queues_closed(
-                state, self._first_probes(state, everyone), now, self._policy
-            )
+            if circuit_breaker.are_queues_closed(state, self._first_probes(state, everyone), now, self._policy)
         )
 
-    def _first_probes(
-        self, state: PublishedClusterBreaker, transfers: Collection[Transfer]
-    ) -> dict[str, datetime]:
+    def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
         """Return the begin of each owner's first probe job, even of a probe that has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
-        probes = circuit_breaker.first_probe_times(state, transfers) | (
-            before if until == state.until else {}
-        )
+        probes = circuit_breaker.first_probe_times(state, transfers) | (before if until == state.until else {})
         self._probes[state.cluster] = state.until, probes
         return probes
 
@@ -122,17 +108,11 @@ class ClusterBreakers:
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
     def _of(self, observation: BreakerEvidence) -> PublishedClusterBreaker:
-        return self._known.get(
-            observation.cluster, PublishedClusterBreaker(cluster=observation.cluster)
-        )
+        return self._known.get(observation.cluster, PublishedClusterBreaker(cluster=observation.cluster))
 
     def _count(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
-        self._put(
-            circuit_breaker.update_breaker(
-                self._of(observation), observation, transfers, now, self._policy
-            )
-        )
+        self._put(circuit_breaker.update_breaker(self._of(observation), observation, transfers, now, self._policy))
 
     def _put(self, state: PublishedClusterBreaker) -> None:
         previous = self._known.get(state.cluster, PublishedClusterBreaker(cluster=state.cluster))

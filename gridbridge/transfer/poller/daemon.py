@@ -29,9 +29,7 @@ _log = logging.getLogger(__name__)
 def run_poller(signals: StopAndReloadSignals) -> None:
     """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
-    configuration = ReloadableConfiguration(
-        clock, earlier=lambda: read_saved_configuration(clock.now())
-    )
+    configuration = ReloadableConfiguration(clock, earlier=lambda: read_saved_configuration(clock.now()))
     service_process.require_service_account(configuration.policy)
     service_process.start_service_log(configuration.policy)
     cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
@@ -67,9 +65,7 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
 class PollerDaemon:
     """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
 
-    def __init__(
-        self, configuration: ReloadableConfiguration, signals: StopAndReloadSignals, clock: Clock
-    ) -> None:
+    def __init__(self, configuration: ReloadableConfiguration, signals: StopAndReloadSignals, clock: Clock) -> None:
         """Build the transfer service; StateError if its state can't be loaded."""
         self._configuration = configuration
         self._signals = signals
@@ -108,9 +104,7 @@ class PollerDaemon:
         service_process.set_log_level(self._configuration.policy)
 
 
-def apply_new_poller_configuration(
-    configuration: ReloadableConfiguration, service: TransferService
-) -> None:
+def apply_new_poller_configuration(configuration: ReloadableConfiguration, service: TransferService) -> None:
     """Apply a changed gridbridge.toml to the service, and publish the file in force."""
     configuration.keep()
     if configuration.policy is not service.policy:

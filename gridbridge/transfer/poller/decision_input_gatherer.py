@@ -57,9 +57,7 @@ class TransferDecisionInputGatherer:
         """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         asleep = (
-            transfer.wake
-            for transfer in transfers
-            if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
+            transfer.wake for transfer in transfers if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
         )
         return TransferDecisionInputs(
             home=self.policy.site.cluster,
@@ -79,9 +77,7 @@ class TransferDecisionInputGatherer:
         """Return the clusters of open transfers that are missing from gridbridge.toml."""
         return self.ledger.clusters() - self.policy.clusters.keys()
 
-    def note_deleted(
-        self, transfers: Iterable[Transfer], situation: TransferDecisionInputs
-    ) -> None:
+    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
         """Record the time since which home deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
             if rules.is_deleted_at_home(transfer, situation):

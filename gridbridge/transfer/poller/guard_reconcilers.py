@@ -82,9 +82,7 @@ class MissingGuardRestorer:
         if reply := self._look.answer():
             self._take(reply[1])
         if self._look.may_ask():
-            self._ask(
-                undelivered_ends_and_guards.jobs_with_guard_not_in_state(self._ledger.all(), local)
-            )
+            self._ask(undelivered_ends_and_guards.jobs_with_guard_not_in_state(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
         """Query the guards of at most a hundred local jobs, which take turns."""
@@ -99,9 +97,7 @@ class MissingGuardRestorer:
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
-                undelivered_ends_and_guards.guard_to_restore(transfer, request, self._policy.queues)
-                if request
-                else ""
+                undelivered_ends_and_guards.guard_to_restore(transfer, request, self._policy.queues) if request else ""
             )
             if guard and not transfer.verdict:
                 self._put_back(transfer, guard)
@@ -116,20 +112,14 @@ class MissingGuardRestorer:
         """Restore the guards that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
-            self._act(
-                TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY)
-            )
+            self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY))
 
 
 class StaleGuardRemover:
     """Removes the guards of local tasks whose transfers are closed."""
 
     def __init__(
-        self,
-        database: StateFile,
-        ledger: TransferLedger,
-        dispatcher: TransferActDispatcher,
-        clock: Clock,
+        self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
     ) -> None:
         self._transfers = TransferRows(database)
         self._ledger = ledger
@@ -190,9 +180,7 @@ class CopiedGuardRemover:
         self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # ids of deferred jobs that are no qresub copies
         home = policy.site.cluster
-        self._look = BackgroundQuery(
-            workers, home, "look_for_copies", self._free_copies, clock, LOOK_S
-        )
+        self._look = BackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Look for copied guards once a minute, while the home cluster answers."""

@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import local_task_ownership
-from gridbridge.model.transfer.transfer_row import (
-    OwnershipProof,
-    Transfer,
-    TransferEvent,
-    TransferKey,
-)
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
@@ -87,9 +82,7 @@ class TaskHistoryPublisher:
         job, _, task = local.partition(".")
         attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
         return {
-            transfer.key: _Attempt(
-                transfer, list(self._transfers.events(transfer.name, transfer.uid))
-            )
+            transfer.key: _Attempt(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
             for transfer in attempts
         }
 
@@ -102,11 +95,7 @@ class TaskHistoryPublisher:
 def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
     """Return the histories of some uids' attempts, except attempts that home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
-    return [
-        (attempt.transfer, attempt.events)
-        for attempt in theirs
-        if attempt.transfer.listed != OwnershipProof.NO
-    ]
+    return [(attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnershipProof.NO]
 
 
 @dataclass(slots=True)

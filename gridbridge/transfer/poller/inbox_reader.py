@@ -136,11 +136,7 @@ class StarterMessageReader:
             wrong = self.questions.answer(spooled)
             return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find((message.transfer, spooled.uid))
-        if (
-            previous is None
-            and message.kind == TransferMessageKind.RECORD
-            and self._has_many(spooled.uid)
-        ):
+        if previous is None and message.kind == TransferMessageKind.RECORD and self._has_many(spooled.uid):
             return self._postpone(spooled)
         received = self._received(spooled, previous)
         verdict = accept_or_reject_message(received)
@@ -153,16 +149,10 @@ class StarterMessageReader:
                 self._refusals.keep(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
-        return self._keep(
-            spooled, previous, verdict if previous else self.unproved.admit(verdict), changed
-        )
+        return self._keep(spooled, previous, verdict if previous else self.unproved.admit(verdict), changed)
 
     def _keep(
-        self,
-        spooled: MessageWithAuthorUid,
-        previous: Transfer | None,
-        transfer: Transfer,
-        changed: set[TransferKey],
+        self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
     ) -> list[str]:
         """Store the transfer after a message; return the spool files that can be removed."""
         if transfer == previous:
@@ -175,9 +165,7 @@ class StarterMessageReader:
             return [spooled.path]
         return [previous.record] if previous and previous.record != spooled.path else []
 
-    def _received(
-        self, spooled: MessageWithAuthorUid, previous: Transfer | None
-    ) -> ReceivedStarterMessage:
+    def _received(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
         """Return a spool message with all inputs that decide about the message.
 
         A known transfer keeps its route after its queue is removed from the configuration.
@@ -186,9 +174,7 @@ class StarterMessageReader:
             message=spooled.message,
             known=previous,
             home=self._home,
-            routes=frozenset(
-                self._routes | ({(previous.queue, previous.remote)} if previous else set())
-            ),
+            routes=frozenset(self._routes | ({(previous.queue, previous.remote)} if previous else set())),
             uid=spooled.uid,
             owner=file_trust.account_name_or_uid(spooled.uid),
             record=spooled.path,
@@ -202,8 +188,7 @@ class StarterMessageReader:
         the uid's files is left for other messages.
         """
         open_, ended = (
-            sum(owner == uid for _, owner in transfers)
-            for transfers in (self._ledger.open, self._ledger.ended)
+            sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
         )
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
@@ -212,15 +197,11 @@ class StarterMessageReader:
         """Keep a new transfer's record waiting until its owner may have more transfers."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
-            return self._refuse(
-                spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False
-            )
+            return self._refuse(spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False)
         self.premature[spooled.path] = self._clock.steady_s(), spooled
         return []
 
-    def _refuse(
-        self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
-    ) -> list[str]:
+    def _refuse(self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool) -> list[str]:
         """Keep a message without a record for a minute; log and remove any other message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:

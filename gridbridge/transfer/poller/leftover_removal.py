@@ -52,9 +52,7 @@ class OrphanCleaner:
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(
-        self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()
-    ) -> None:
+    def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete orphans and surviving remote jobs; stop watching transfers without jobs.
 
         `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
@@ -81,9 +79,7 @@ class OrphanCleaner:
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if transfer.claimed:
-                    words = (
-                        f"cluster={transfer.remote} owner={transfer.owner} claim={transfer.claim}"
-                    )
+                    words = f"cluster={transfer.remote} owner={transfer.owner} claim={transfer.claim}"
                     _log.error("event=left_behind %s why='its job may still start'", words)
                 self._stop_watching(transfer)
 
@@ -100,9 +96,7 @@ class OrphanCleaner:
             if not removal.exception():
                 self._backoff.forget(name)
                 return True
-            _log.warning(
-                "event=failed act=unstage name=%s why=%r", name[0], str(removal.exception())
-            )
+            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
         if name in self._unstaging:
             return False
         folder = self._inbox.stage_of(ended.record)
@@ -123,9 +117,7 @@ class OrphanCleaner:
 
     def _delete(self, orphan: OrphanJob) -> None:
         """Start to delete an orphan job, unless a deletion is in progress or pauses."""
-        for finished in [
-            finished for finished, deletion in self._deleting.items() if deletion.done()
-        ]:
+        for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
             self._tell_failure(finished, self._deleting.pop(finished))
         job = orphan.cluster, orphan.job_id
         if job in self._deleting or not self._backoff.may_try(job):
@@ -137,9 +129,7 @@ class OrphanCleaner:
     def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
         """Log an orphan job's failed deletion: over ssh the service may be no operator."""
         if error := deletion.exception():
-            _log.warning(
-                "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
-            )
+            _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error))
 
 
 SWEEP_S = 3600.0
@@ -184,9 +174,7 @@ class OldDataSweeper:
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self._sweep_names(is_new=True)
-        self.verdicts.sweep(
-            frozenset(transfer.name for transfer in living), self.clock.now_s() - UNFETCHED_S
-        )
+        self.verdicts.sweep(frozenset(transfer.name for transfer in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
         TransferRows(self.database).forget(before)
         ClusterQueryLogRows(self.database).forget(before)

@@ -10,11 +10,7 @@ from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterTmpdirQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
-from gridbridge.transfer.poller.guard_reconcilers import (
-    CopiedGuardRemover,
-    MissingGuardRestorer,
-    StaleGuardRemover,
-)
+from gridbridge.transfer.poller.guard_reconcilers import CopiedGuardRemover, MissingGuardRestorer, StaleGuardRemover
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
@@ -64,9 +60,7 @@ def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateCompon
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)
     journal = DecisionJournal(at.database)
     unheard_ends = UndeliveredEndTracker(at.database, at.clock)
-    mail = StarterMessageReader(
-        policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal
-    )
+    mail = StarterMessageReader(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
     answers = LastClusterSnapshots(at.observers, at.database, at.views.answer, at.clock)
     reused_ids = ReusedRemoteJobIdDetector(ledger, at.acts.remote, at.workers, at.clock.steady_s)
     return PollerStateComponents(
@@ -79,9 +73,7 @@ def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateCompon
         mail=mail,
         answers=answers,
         reused_ids=reused_ids,
-        usage_records=RemoteUsageService(
-            policy=policy, database=at.database, views=at.views, clock=at.clock
-        ),
+        usage_records=RemoteUsageService(policy=policy, database=at.database, views=at.views, clock=at.clock),
         situations=TransferDecisionInputGatherer(
             policy=policy,
             ledger=ledger,
@@ -104,9 +96,7 @@ class PollerActComponents:
     actions: RoundActionRunner
 
 
-def build_poller_acts(
-    policy: Policy, at: PollerResources, state: PollerStateComponents
-) -> PollerActComponents:
+def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateComponents) -> PollerActComponents:
     """Build the poller's parts that act for transfers from resources and state."""
     claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
@@ -123,16 +113,11 @@ def build_poller_acts(
         over=partial(_let_go, state, dispatcher, late_guards),
         clock=at.clock,
     )
-    return PollerActComponents(
-        claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions
-    )
+    return PollerActComponents(claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions)
 
 
 def _let_go(
-    state: PollerStateComponents,
-    dispatcher: TransferActDispatcher,
-    late_guards: StaleGuardRemover,
-    closed: Transfer,
+    state: PollerStateComponents, dispatcher: TransferActDispatcher, late_guards: StaleGuardRemover, closed: Transfer
 ) -> None:
     """Tell all parts that keep data of a transfer that the transfer is over."""
     state.situations.deleted_at_home.pop(closed.name, None)
@@ -170,9 +155,7 @@ def build_poller_reconcilers(
         copies=CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s),
         cleaner=OrphanCleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
         recalls=recalls,
-        moves=WaitingTaskMoveService(
-            policy, at.database, ledger, acts.tasks, recalls, workers, at.clock
-        ),
+        moves=WaitingTaskMoveService(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
         suspensions=SuspensionReconciler(policy, ledger, acts.verdicts, steady_s),
     )
 

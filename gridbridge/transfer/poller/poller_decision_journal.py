@@ -8,14 +8,8 @@ from typing import Any
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
-from gridbridge.decisions.transfer.starter_message_acceptance import (
-    ReceivedStarterMessage,
-    accept_or_reject_message,
-)
-from gridbridge.decisions.transfer.transfer_decision_inputs import (
-    TransferDecisionInputs,
-    keep_rows_deciding_transfers,
-)
+from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 from gridbridge.model.transfer.transfer_round_plan import (
     WORDS,
@@ -26,12 +20,7 @@ from gridbridge.model.transfer.transfer_round_plan import (
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import shorten_reason
-from gridbridge.program.decision_journal import (
-    ROWS,
-    DecisionJournal,
-    DecisionJournalEntry,
-    make_journal_entry,
-)
+from gridbridge.program.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota
@@ -58,18 +47,10 @@ class TransferPlanJournal:
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.key].append(action_sentence(action))
-        news = {
-            key
-            for key in sentences
-            if frozenset(sentences[key]) != self._last.get(key, frozenset())
-        }
+        news = {key for key in sentences if frozenset(sentences[key]) != self._last.get(key, frozenset())}
         self._last |= {key: frozenset(sentences[key]) for key in news}
-        changed = [
-            transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]
-        ]
-        return (
-            _plan_entry(changed, situation, policy, sentences, len(concerned)) if changed else None
-        )
+        changed = [transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]]
+        return _plan_entry(changed, situation, policy, sentences, len(concerned)) if changed else None
 
     def forget(self, over: TransferKey) -> None:
         """Forget the last decision about a closed transfer."""
@@ -83,20 +64,12 @@ def _plan_entry(
     sentences: Mapping[TransferKey, list[str]],
     looked_at: int,
 ) -> DecisionJournalEntry:
-    inputs = {
-        **encode_journal_rows(transfers, situation),
-        "looked_at": looked_at,
-        "policy": encode_model_value(policy),
-    }
+    inputs = {**encode_journal_rows(transfers, situation), "looked_at": looked_at, "policy": encode_model_value(policy)}
     actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
-    return make_journal_entry(
-        PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions)
-    )
+    return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
 
-def encode_journal_rows(
-    transfers: Sequence[Transfer], situation: TransferDecisionInputs
-) -> dict[str, object]:
+def encode_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
     """Encode the first transfers for the journal, with their rows of the snapshots."""
     first = transfers[:ROWS]
     return {
@@ -108,17 +81,15 @@ def encode_journal_rows(
 
 def decode_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
     """Decode a journal row into transfers and decision inputs."""
-    return [
-        decode_model_value(encoded, Transfer) for encoded in row["transfers"]
-    ], decode_model_value(row["situation"], TransferDecisionInputs)
+    return [decode_model_value(encoded, Transfer) for encoded in row["transfers"]], decode_model_value(
+        row["situation"], TransferDecisionInputs
+    )
 
 
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
     transfers, situation = decode_journal_rows(row)
-    planned = rules.plan_transfers(
-        transfers, situation, decode_model_value(row["policy"], PollerSection)
-    )
+    planned = rules.plan_transfers(transfers, situation, decode_model_value(row["policy"], PollerSection))
     return [action_sentence(action) for action in planned.actions]
 
 
@@ -165,10 +136,7 @@ def recall_journal_entry(
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **encode_journal_rows(considered, situation),
-        "queues": {
-            name: encode_model_value(queues[name])
-            for name in {transfer.queue for transfer in considered}
-        },
+        "queues": {name: encode_model_value(queues[name]) for name in {transfer.queue for transfer in considered}},
         "troubles": dict(troubles),
         "free": free,
     }
@@ -180,9 +148,7 @@ def recall_journal_entry(
 def replay_recalls(row: Mapping[str, Any]) -> list[str]:
     """Replay a recall decision; return a sentence about each recalled task."""
     transfers, situation = decode_journal_rows(row)
-    queues = {
-        name: decode_model_value(queue, TransferQueue) for name, queue in row["queues"].items()
-    }
+    queues = {name: decode_model_value(queue, TransferQueue) for name, queue in row["queues"].items()}
     due = recall_policy.plan_recalls(transfers, situation, queues, row["troubles"], row["free"])
     return [_recall_sentence(recall) for recall in due]
 
@@ -209,19 +175,13 @@ class RefusedMessageJournal:
             return
         way = received.message.queue, received.message.remote
         inputs = {"received": encode_model_value(replace(received, routes=received.routes & {way}))}
-        self._journal.keep(
-            make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)])
-        )
+        self._journal.keep(make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)]))
 
 
 def replay_refused_message(row: Mapping[str, Any]) -> list[str]:
     """Judge a journalled refused message again; return the result as one sentence."""
     verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedStarterMessage))
-    return [
-        _refusal_sentence(verdict)
-        if isinstance(verdict, RejectedStarterMessage)
-        else f"take {verdict.name}"
-    ]
+    return [_refusal_sentence(verdict) if isinstance(verdict, RejectedStarterMessage) else f"take {verdict.name}"]
 
 
 def _refusal_sentence(refusal: RejectedStarterMessage) -> str:

@@ -10,10 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import (
-    configured_cluster_address,
-    keep_ssh_connections_open,
-)
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster, EndPushKind
 from gridbridge.model.fixed_paths import HOME, SPOOL
@@ -79,11 +76,7 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     keep_ssh_connections_open(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
-    same = frozenset(
-        name
-        for name in clusters & observers.keys()
-        if _is_asked_alike(service.policy, policy, name)
-    )
+    same = frozenset(name for name in clusters & observers.keys() if _is_asked_alike(service.policy, policy, name))
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(transfer.remote in clusters - same for transfer in ledger.all()):
@@ -109,30 +102,22 @@ def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
     )
 
 
-def _follow_observers(
-    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
-) -> None:
+def _follow_observers(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
     """Keep unchanged clusters' observers; replace others and drop their snapshots."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
         service.known.answers.forget(name)
     for name in same:
-        observers[name].follow(
-            configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name)
-        )
+        observers[name].follow(configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name))
     for name in clusters - same:
         observers[name] = _observer(policy, name, service.resources.clock)
 
 
-def _follow_pushes(
-    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
-) -> None:
+def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
     """Keep unchanged clusters' push listeners; stop or start all other listeners."""
     pushes, clock = service.resources.pushes, service.resources.clock
-    alike = frozenset(
-        name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
-    )
+    alike = frozenset(name for name in same if _push_of(service.policy, name) == _push_of(policy, name))
     for name in pushes.keys() - alike:
         pushes.pop(name).stop()
     for name in clusters - alike:
@@ -176,9 +161,7 @@ def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | Oar
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listens:
-        return OarJobEndListener(
-            name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s
-        )
+        return OarJobEndListener(name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s)
     assert adapter.watches  # the configuration allows no other kind of push
     argv = adapter.watches.end_watcher_command(far)
     folder = f"{HOME}/push/{name}"

@@ -5,10 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.batch.configured_cluster_routes import (
-    build_request_mapping,
-    build_transfer_queue_route,
-)
+from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import local_task_ownership
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
@@ -54,9 +51,7 @@ MOST_RECORDS = 1000  # largest number of usage records published for one task
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
-def published_row_with_all_fields(
-    transfer: Transfer, home: ClusterSnapshot | None = None
-) -> PublishedTransfer:
+def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> PublishedTransfer:
     """Return a transfer's published row; snapshot `home` dates the local state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
@@ -83,43 +78,29 @@ def published_row_with_all_fields(
     )
 
 
-def published_row_for_all_users(
-    transfer: Transfer, home: ClusterSnapshot | None
-) -> PublishedTransfer:
+def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None) -> PublishedTransfer:
     """Return a transfer's published row; omit reason and host of unconfirmed owners."""
     shown = published_row_with_all_fields(transfer, home)
-    return (
-        shown
-        if transfer.listed == OwnershipProof.YES
-        else replace(shown, reason="", remote_host="")
-    )
+    return shown if transfer.listed == OwnershipProof.YES else replace(shown, reason="", remote_host="")
 
 
-def published_remote_job_usage(
-    local: str, records: tuple[RemoteJobRunAccounting, ...]
-) -> PublishedRemoteUsage:
+def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
     last, left_out = local_task_ownership.newest_attempts(records, MOST_RECORDS)
     return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
-def published_task_history(
-    local: str, attempts: Sequence[History], is_proved: bool
-) -> PublishedTransferTask:
+def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
     """Return the published history of a local job's or task's last attempts."""
     last, left_out = local_task_ownership.newest_attempts(attempts)
     histories = tuple(map(_history, last))
-    return PublishedTransferTask(
-        job=local, attempts=histories, left_out=left_out, is_proved=is_proved
-    )
+    return PublishedTransferTask(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
 
 
 def _history(history: History) -> PublishedTransferHistory:
     events, left_out = local_task_ownership.first_and_last_events(history[1])
     return PublishedTransferHistory(
-        transfer=published_row_with_all_fields(history[0]),
-        events=tuple(map(_event, events)),
-        left_out=left_out,
+        transfer=published_row_with_all_fields(history[0]), events=tuple(map(_event, events)), left_out=left_out
     )
 
 
@@ -245,11 +226,7 @@ class TransferStatePublisher:
             self._show_service()
         now = self._clock.now()
         values: dict[str, str] = {}
-        shut = (
-            closed
-            | drains.list_drained_clusters(self._folder)
-            | (self._policy.remotes if full else set())
-        )
+        shut = closed | drains.list_drained_clusters(self._folder) | (self._policy.remotes if full else set())
         for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
@@ -258,22 +235,14 @@ class TransferStatePublisher:
         if values == self._values and not is_due:
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
-        data = published_file_formats.encode_load_values(
-            self._clock.now_s(), self._policy.poller.stale_s, values
-        )
+        data = published_file_formats.encode_load_values(self._clock.now_s(), self._policy.poller.stale_s, values)
         publish_file(published_file_formats.load_values_path(self._folder), data)
 
-    def transfers(
-        self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
-    ) -> None:
+    def transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (
-            transfer
-            for transfer in transfers
-            if local_task_ownership.may_transfer_be_public(transfer, young)
-        )
+        ours = (transfer for transfer in transfers if local_task_ownership.may_transfer_be_public(transfer, young))
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
         listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))
@@ -298,10 +267,7 @@ class TransferStatePublisher:
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
         """Return the reason for each cluster that gets no new jobs: drained or failing."""
-        return {
-            **failing,
-            **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)},
-        }
+        return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)}}
 
     def breakers(self, breakers: PublishedBreakersOfClusters) -> None:
         """Publish the breakers of all remote clusters."""
@@ -323,10 +289,7 @@ class TransferStatePublisher:
             return
         is_new = not os.path.exists(path)
         publish_file(
-            path,
-            published_json.encode_published_value(
-                published_task_history(local, attempts, is_proved=False)
-            ),
+            path, published_json.encode_published_value(published_task_history(local, attempts, is_proved=False))
         )
         if is_new:  # only then count the person's histories, because listing files is slow
             unverified_histories.limit_unverified_histories(self._folder, uid)
@@ -335,9 +298,7 @@ class TransferStatePublisher:
         """Publish the usage of a local job's or task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
-        publish_file(
-            path, published_json.encode_published_value(published_remote_job_usage(local, records))
-        )
+        publish_file(path, published_json.encode_published_value(published_remote_job_usage(local, records)))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the root epilog of the local job at home."""

@@ -89,20 +89,12 @@ class WaitingTaskRecallService:
         busy = self._out.keys() | self._checking.keys()
         slots = sum(recall.slots for recall in self._out.values())
         slots += sum(recall.slots for recall, _ in self._checking.values())
-        candidates = (
-            transfer
-            for transfer in self._ledger.all()
-            if transfer.key not in busy and self.may(transfer)
-        )
+        candidates = (transfer for transfer in self._ledger.all() if transfer.key not in busy and self.may(transfer))
         free = min(self._free) - slots
         self._begin(tuple(candidates), situation, troubles, free)
 
     def _begin(
-        self,
-        candidates: tuple[Transfer, ...],
-        situation: TransferDecisionInputs,
-        troubles: dict[str, str],
-        free: int,
+        self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
     ) -> None:
         """Start to check the tasks that are due for recall, and journal the decision."""
         queues = self._policy.queues
@@ -112,12 +104,8 @@ class WaitingTaskRecallService:
             check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
             self._checking[recall.transfer.key] = recall, check
         if begun:
-            considered = recall_policy.recalls_if_all_slots_were_free(
-                candidates, situation, queues, troubles
-            )
-            entry = journalled.recall_journal_entry(
-                considered, due, situation, queues, troubles, free
-            )
+            considered = recall_policy.recalls_if_all_slots_were_free(candidates, situation, queues, troubles)
+            entry = journalled.recall_journal_entry(considered, due, situation, queues, troubles, free)
             self._journal.keep(entry)
 
     def _count_free(self, situation: TransferDecisionInputs) -> None:
@@ -139,22 +127,14 @@ class WaitingTaskRecallService:
         """
         queue = self._policy.queues.get(transfer.queue)
         cluster = self._policy.clusters.get(transfer.remote)
-        if (
-            not queue
-            or not queue.recall_wait_s
-            or not cluster
-            or transfer.listed != OwnershipProof.YES
-        ):
+        if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnershipProof.YES:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
         if not waits and not does_claim_allow_recall(transfer):
             return False
         before = self._ledger.attempts(transfer.name, transfer.uid)
-        return (
-            sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before)
-            < queue.recall_limit
-        )
+        return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
 
     def _take_checks(self, situation: TransferDecisionInputs) -> None:
         """Recall the checked tasks that a queue of the home cluster can run."""
@@ -179,14 +159,9 @@ class WaitingTaskRecallService:
         self._ledger.note(transfer, f"recall: {recall.why}")
         why = recall.why
         message = TransferMessage(
-            transfer=transfer.name,
-            outcome=TransferOutcome.RECALL,
-            cause=TransferFailureCause.RECALLED,
-            reason=why,
+            transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
         )
-        self._verdicts.publish(
-            TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message)
-        )
+        self._verdicts.publish(TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message))
 
     def _follow(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
         """Forget a finished recall; withdraw a recall that is late or not carried out."""

@@ -25,12 +25,7 @@ from gridbridge.model.transfer.claim import (
     split_claim,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer_message import (
-    REQUEUE,
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
@@ -49,12 +44,7 @@ class RemoteJobClaimService:
     """Sends grants and removes claims; the state file has the holder of each claim."""
 
     def __init__(
-        self,
-        policy: Policy,
-        ledger: TransferLedger,
-        files: ClaimFiles,
-        workers: OwnerThreadPools,
-        clock: Clock,
+        self, policy: Policy, ledger: TransferLedger, files: ClaimFiles, workers: OwnerThreadPools, clock: Clock
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -73,11 +63,7 @@ class RemoteJobClaimService:
     def load(self) -> None:
         """Schedule the grants that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
-            if (
-                is_claim_granted_by_home(transfer.claim)
-                and transfer.claimed == JOB
-                and not transfer.verdict
-            ):
+            if is_claim_granted_by_home(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
@@ -126,9 +112,7 @@ class RemoteJobClaimService:
             self._ledger.note(transfer, f"claimed by home: {why}")
         else:
             self._ledger.keep(transfer.but(claimed=JOB))
-            self._ledger.note(
-                transfer, f"recall: too late, its job at {transfer.remote} has the claim"
-            )
+            self._ledger.note(transfer, f"recall: too late, its job at {transfer.remote} has the claim")
         return is_had
 
     def _take_claim(self, transfer: Transfer) -> bool:
@@ -150,18 +134,12 @@ class RemoteJobClaimService:
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended without a claim although its grant was sent."""
         cluster = self._policy.clusters.get(transfer.remote)
-        if (
-            not cluster
-            or not is_claim_granted_by_home(transfer.claim)
-            or end.exit_status != str(REQUEUE)
-        ):
+        if not cluster or not is_claim_granted_by_home(transfer.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
-            self._ledger.note(
-                transfer, f"ended with 99 after {waited_s:.0f} s: its grant may be unseen"
-            )
+            self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: its grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
         """Return whether a transfer's claim files are gone, else start their removal."""
@@ -204,10 +182,7 @@ class RemoteJobClaimService:
         names = frozenset(
             name
             for transfer in transfers
-            for name in (
-                claim_file_name(transfer.claim, transfer.uid),
-                claim_key_file(transfer.claim, transfer.uid)[0],
-            )
+            for name in (claim_file_name(transfer.claim, transfer.uid), claim_key_file(transfer.claim, transfer.uid)[0])
         )
         self._files.sweep(names, self._clock.now_s())
 

@@ -67,17 +67,11 @@ class AdoptionQueries:
     def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
         """Begin to delete a transfer whose job number now belongs to a new job at home."""
         is_live = (
-            not transfer.is_over
-            and transfer.desired != DesiredLocalJobState.DEAD
-            and transfer.wake != message.wake
+            not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
         )
-        if not is_live or not is_job_number_reused(
-            message, self._inbox.submitted_of(transfer.record)
-        ):
+        if not is_live or not is_job_number_reused(message, self._inbox.submitted_of(transfer.record)):
             return transfer
-        transfer = transfer.but(
-            desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
-        )
+        transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
         self._ledger.keep(transfer)
         self._ledger.note(transfer, NUMBER_REUSED)
         return transfer

@@ -19,11 +19,7 @@ class ReusedRemoteJobIdDetector:
     """Detects reused remote job ids in job lists, and by queries about doubtful ids."""
 
     def __init__(
-        self,
-        ledger: TransferLedger,
-        remote: RemoteJobActs,
-        workers: OwnerThreadPools,
-        clock: Callable[[], float],
+        self, ledger: TransferLedger, remote: RemoteJobActs, workers: OwnerThreadPools, clock: Callable[[], float]
     ) -> None:
         self._ledger = ledger
         self._remote = remote
@@ -31,9 +27,7 @@ class ReusedRemoteJobIdDetector:
         self._clock = clock
         self._known: dict[TransferKey, RemoteJobIdentity] = {}
         self._found: set[TransferKey] = set()
-        self._questions: dict[
-            str, BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]
-        ] = {}
+        self._questions: dict[str, BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]] = {}
 
     def now(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id now belongs to another job."""
@@ -46,10 +40,7 @@ class ReusedRemoteJobIdDetector:
         transfers.clear()
 
     def take_answers(
-        self,
-        came: tuple[ClusterQueryResult, ...],
-        policy: Policy,
-        situation: Callable[[], TransferDecisionInputs],
+        self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
     ) -> None:
         """Check the job ids in new snapshots before decisions use the snapshots."""
         for answer in came:
@@ -71,9 +62,7 @@ class ReusedRemoteJobIdDetector:
 
     def _look(self, cluster: str, situation: TransferDecisionInputs) -> None:
         doubtful: dict[TransferKey, RemoteJobIdentity] = {}
-        for transfer, job in local_task_ownership.listed_remote_jobs(
-            self._ledger.all(), cluster, situation
-        ):
+        for transfer, job in local_task_ownership.listed_remote_jobs(self._ledger.all(), cluster, situation):
             if local_task_ownership.may_remote_id_be_reused(transfer, job, self._known):
                 doubtful[transfer.key] = job
             else:
@@ -81,22 +70,14 @@ class ReusedRemoteJobIdDetector:
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(
-        self, cluster: str
-    ) -> BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
+    def _question(self, cluster: str) -> BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
         if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
-            self._questions[cluster] = BackgroundQuery(
-                self._workers, cluster, "whose_id", ask, self._clock
-            )
+            self._questions[cluster] = BackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
 
-    def _accounts(
-        self, cluster: str, doubtful: dict[TransferKey, RemoteJobIdentity]
-    ) -> dict[int, str]:
-        return self._remote.accounts(
-            cluster, tuple(sorted({job.job_id for job in doubtful.values()}))
-        )
+    def _accounts(self, cluster: str, doubtful: dict[TransferKey, RemoteJobIdentity]) -> dict[int, str]:
+        return self._remote.accounts(cluster, tuple(sorted({job.job_id for job in doubtful.values()})))
 
     def _take(self, cluster: str) -> None:
         """Process a cluster's answer to the query about doubtful job ids."""
@@ -113,9 +94,7 @@ class ReusedRemoteJobIdDetector:
     def _find(self, key: TransferKey, transfer: Transfer) -> None:
         if key not in self._found:
             self._found.add(key)
-            self._ledger.note(
-                transfer, f"{transfer.remote} has given {transfer.remote_id} to another job"
-            )
+            self._ledger.note(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
 
     def _forget(self) -> None:
         """Forget the job ids of transfers that the service no longer watches."""

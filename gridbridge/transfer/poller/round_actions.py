@@ -75,9 +75,7 @@ class RoundActionRunner:
                 self.ledger.note(transfer, why)
         self.dispatcher.not_deleted.clear()
 
-    def _take_result(
-        self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
-    ) -> bool:
+    def _take_result(self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None) -> bool:
         """Record an act's result; return whether the transfer needs a new decision."""
         if action.act is TransferActKind.RELEASE_LOCAL:
             self._close(transfer, action.why)

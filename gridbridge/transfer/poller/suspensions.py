@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
-from gridbridge.decisions.transfer.suspension_mismatch import (
-    SuspensionMismatch,
-    find_suspension_mismatch,
-)
+from gridbridge.decisions.transfer.suspension_mismatch import SuspensionMismatch, find_suspension_mismatch
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
@@ -34,11 +31,7 @@ class SuspensionReconciler:
     """Finds suspension mismatches in snapshots, and requests starters' corrections."""
 
     def __init__(
-        self,
-        policy: Policy,
-        ledger: TransferLedger,
-        verdicts: StarterVerdictFiles,
-        clock: Callable[[], float],
+        self, policy: Policy, ledger: TransferLedger, verdicts: StarterVerdictFiles, clock: Callable[[], float]
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -62,15 +55,12 @@ class SuspensionReconciler:
         Transfers in `busy` are being recalled, and their recall requests use the same files.
         """
         shows = frozenset(
-            name
-            for name, cluster in self._policy.clusters.items()
-            if ADAPTERS[cluster.kind].shows_suspension
+            name for name, cluster in self._policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
         )
         mismatches = {
             transfer.key: shown
             for transfer in self._ledger.all()
-            if transfer.key not in busy
-            and (shown := find_suspension_mismatch(transfer, situation, shows))
+            if transfer.key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
             self._take_back(key, busy)
@@ -97,10 +87,7 @@ class SuspensionReconciler:
             self._ledger.note(transfer, WHAT_FOLLOWS)
         self._verdicts.publish(
             TransferAction(
-                act=TransferActKind.PUBLISH,
-                transfer=transfer,
-                why=shown.why,
-                verdict=_agreement(transfer, shown),
+                act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=_agreement(transfer, shown)
             )
         )
 
@@ -121,9 +108,5 @@ class SuspensionReconciler:
 def _agreement(transfer: Transfer, shown: SuspensionMismatch) -> TransferMessage:
     at = f"{shown.at[0].timestamp():.3f}"
     return TransferMessage(
-        transfer=transfer.name,
-        outcome=TransferOutcome.AGREE,
-        desired=shown.desired,
-        at=at,
-        reason=shown.why,
+        transfer=transfer.name, outcome=TransferOutcome.AGREE, desired=shown.desired, at=at, reason=shown.why
     )

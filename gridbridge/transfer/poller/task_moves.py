@@ -13,12 +13,7 @@ from datetime import timedelta
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_row import (
-    TaskMoveStage,
-    Transfer,
-    TransferKey,
-    WaitingTaskMove,
-)
+from gridbridge.model.transfer.transfer_row import TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.work.thread_pools import OwnerThreadPools
@@ -84,9 +79,7 @@ class WaitingTaskMoveService:
         if moves:
             self._kept.forget(self._clock.now() - KEPT)
 
-    def _bring(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _bring(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         """Recall a moved task, or give up the move if a recall is not possible."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
@@ -107,9 +100,7 @@ class WaitingTaskMoveService:
         else:
             self._begin_recall(move, transfer, situation)
 
-    def _keep_off(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _keep_off(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if not self._recalls.may(transfer):
             self._give_up(move, transfer, situation, "its queue's recall limit is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
@@ -118,9 +109,7 @@ class WaitingTaskMoveService:
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 
-    def _begin_recall(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if error := self._keeping.pop(transfer.key).exception():
             self._give_up(move, transfer, situation, str(error))
             return
@@ -129,9 +118,7 @@ class WaitingTaskMoveService:
         if not self._recalls.bring(transfer, why):
             self._give_up(move, transfer, situation, "its recall can't begin now")
 
-    def _follow(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _follow(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         """Restore a job's queue list once its task has started, ended or found no queue."""
         newest = self._ledger.attempts(move.name, move.uid)[-1]
         if newest.name != move.name:
@@ -140,9 +127,7 @@ class WaitingTaskMoveService:
         elif ended := recall_policy.describe_returned_task(transfer, situation):
             self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
 
-    def _give_up(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
-    ) -> None:
+    def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
         """Drop a move; restore the queue list that an earlier process may have changed.
 
         The queue list of a requeued job that awaits adoption does not belong to the move.
@@ -156,9 +141,7 @@ class WaitingTaskMoveService:
     def _give_back(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
         job = parse_transfer_name(move.name).job
         ended = replace(move, stage=stage, reason=why)
-        other_moves = (
-            other_move for other_move in self._kept.in_flight() if other_move.key != move.key
-        )
+        other_moves = (other_move for other_move in self._kept.in_flight() if other_move.key != move.key)
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
             self._end(move, stage, why)  # only a job's last move restores the job's queue list
             return

@@ -54,9 +54,7 @@ class TransferActDispatcher:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(
-            action.transfer.key
-        )
+        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: TransferAction) -> None:
         """Start an act in a thread; a job's end known from accounting needs no query."""
@@ -73,20 +71,14 @@ class TransferActDispatcher:
                 self.disputed.add(action.transfer.key)
                 yield action, None
             except RemoteJobNotOurs as error:
-                _log.warning(
-                    "event=not_ours act=%s why=%r", action.act.value, shorten_reason(str(error))
-                )
+                _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason(str(error)))
                 self.not_ours.append(action.transfer)
                 self._pause(name)
             except OwnerlessJobNotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
                 self._pause(name)
             except (GridbridgeError, OSError) as error:
-                _log.warning(
-                    "event=failed act=%s why=%r",
-                    action.act.value,
-                    shorten_reason(describe_error(error)),
-                )
+                _log.warning("event=failed act=%s why=%r", action.act.value, shorten_reason(describe_error(error)))
                 self._pause(name)
             except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)

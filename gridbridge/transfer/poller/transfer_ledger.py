@@ -8,12 +8,7 @@ from datetime import datetime
 
 from gridbridge.decisions.site.stale_service_configuration import AwayJob
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import UNDELIVERED_REASON
-from gridbridge.model.transfer.transfer_row import (
-    OwnershipProof,
-    Transfer,
-    TransferEvent,
-    TransferKey,
-)
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota, WithheldLogLines
@@ -32,11 +27,7 @@ class TransferLedger:
     """Holds the open and ended transfers; the state file has the same data."""
 
     def __init__(
-        self,
-        database: StateFile,
-        job_history: TaskHistoryPublisher,
-        breakers: ClusterBreakers,
-        clock: Clock,
+        self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterBreakers, clock: Clock
     ) -> None:
         self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         # closed transfers whose remote jobs may still be listed

@@ -18,11 +18,7 @@ from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterT
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
-from gridbridge.transfer.poller.guard_reconcilers import (
-    CopiedGuardRemover,
-    MissingGuardRestorer,
-    StaleGuardRemover,
-)
+from gridbridge.transfer.poller.guard_reconcilers import CopiedGuardRemover, MissingGuardRestorer, StaleGuardRemover
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
@@ -249,19 +245,13 @@ class PollRoundSteps:
         """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
-        return rules.plan_transfers(
-            round_input.concerned, round_input.situation, self.policy.poller
-        )
+        return rules.plan_transfers(round_input.concerned, round_input.situation, self.policy.poller)
 
-    def entry(
-        self, round_input: PollRoundInput, plan: TransferRoundPlan
-    ) -> DecisionJournalEntry | None:
+    def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None without any."""
         if round_input.situation is None:
             return None
-        return self.plan_journal.entry(
-            round_input.concerned, round_input.situation, self.policy.poller, plan
-        )
+        return self.plan_journal.entry(round_input.concerned, round_input.situation, self.policy.poller, plan)
 
     def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
         """Store changed transfers, do the planned actions, reconcile and publish."""
@@ -274,10 +264,7 @@ class PollRoundSteps:
         self.publication.publish(round_input.is_news)
 
     def _note(
-        self,
-        concerned: tuple[Transfer, ...],
-        plan: TransferRoundPlan,
-        situation: TransferDecisionInputs,
+        self, concerned: tuple[Transfer, ...], plan: TransferRoundPlan, situation: TransferDecisionInputs
     ) -> None:
         self.situations.note_deleted(plan.transfers, situation)
         for before, transfer in zip(concerned, plan.transfers, strict=True):

@@ -22,11 +22,7 @@ from gridbridge.transfer.poller import poller_components
 from gridbridge.transfer.poller import poller_components as acting
 from gridbridge.transfer.poller import poller_components as maintenance
 from gridbridge.transfer.poller import poller_components as program
-from gridbridge.transfer.poller.poller_components import (
-    PollerActComponents,
-    PollerReconcilers,
-    PollerStateComponents,
-)
+from gridbridge.transfer.poller.poller_components import PollerActComponents, PollerReconcilers, PollerStateComponents
 from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 
@@ -83,9 +79,7 @@ class TransferService:
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
             _log.warning(
-                "event=dropped cluster=%s why=%r",
-                cluster,
-                transfer_explanation.unconfigured_cluster_reason(cluster),
+                "event=dropped cluster=%s why=%r", cluster, transfer_explanation.unconfigured_cluster_reason(cluster)
             )
 
     def round(self) -> None:

@@ -12,10 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from gridbridge.decisions.transfer.local_task_ownership import (
-    MOST_UNPROVED,
-    is_task_listed_as_owners,
-)
+from gridbridge.decisions.transfer.local_task_ownership import MOST_UNPROVED, is_task_listed_as_owners
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
@@ -61,9 +58,7 @@ class UnconfirmedTransferQuota:
         """Reset the count of unconfirmed transfers at the start of a round."""
         self._count = None
 
-    def keeps(
-        self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage
-    ) -> bool:
+    def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
         """Return whether a new transfer's message must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != TransferMessageKind.RECORD:
@@ -72,9 +67,7 @@ class UnconfirmedTransferQuota:
             return False
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
-    def park(
-        self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage
-    ) -> list[str]:
+    def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
         """Let a message wait in the spool; return the older record that is replaced."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
@@ -93,9 +86,7 @@ class UnconfirmedTransferQuota:
         self._counted()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
-    def take_answer(
-        self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
-    ) -> list[str]:
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
         """Judge waiting records by new snapshots; return the paths of refused messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
@@ -124,17 +115,13 @@ class UnconfirmedTransferQuota:
 
     def names(self) -> frozenset[tuple[str, str]]:
         """Return name and owner of each waiting transfer."""
-        return frozenset(
-            (entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values()
-        )
+        return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
     def _counted(self) -> "Counter[int]":
         """Return each uid's number of unconfirmed transfers, open and closed."""
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
-            self._count = Counter(
-                transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES
-            )
+            self._count = Counter(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES)
             for uid, rested in self._ledger.rested.items():
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
@@ -149,9 +136,7 @@ class UnconfirmedTransferQuota:
             self._ledger.sweep_unproved(asked_at - KEPT)
 
 
-def _judge(
-    entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
-) -> str | None:
+def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
     """Return YES for a task listed at home, NO for a job listed only remotely, or ''.
 
     Return None while a snapshot newer than the record is missing.

@@ -47,35 +47,23 @@ class UndeliveredEndTracker:
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return closed transfers whose owner a home snapshot confirms or denies."""
-        due = [
-            transfer
-            for transfer in self._unproved.values()
-            if transfer.is_older_than(local.taken_at)
-        ]
+        due = [transfer for transfer in self._unproved.values() if transfer.is_older_than(local.taken_at)]
         for transfer in due:
             del self._unproved[transfer.key]
-        proved = (
-            transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due
-        )
+        proved = (transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due)
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
         """Return whether home has listed a task ever since its transfer closed."""
         return closed.key in self._ended
 
-    def take_answer(
-        self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
-    ) -> tuple[Transfer, ...]:
+    def take_answer(self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()) -> tuple[Transfer, ...]:
         """Return closed transfers whose end the qmaster missed, so the task waits again.
 
         A transfer is forgotten if its job number now belongs to another job, which began outside
         the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
         """
-        unheard = tuple(
-            transfer
-            for transfer in self._ended.values()
-            if does_ended_task_wait_again(transfer, local)
-        )
+        unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_again(transfer, local))
         for key, transfer in tuple(self._ended.items()):
             if (
                 transfer in unheard

@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import local_task_ownership
-from gridbridge.decisions.transfer.remote_accounting_verdicts import (
-    format_shepherd_usage,
-    usage_from_verdict,
-)
+from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
 from gridbridge.errors import ConflictingEnds, StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedAccountingProgress
-from gridbridge.model.remote_job_accounting import (
-    ClusterAccountingProgress,
-    RemoteJobRunAccounting,
-    RemoteUsageSource,
-)
+from gridbridge.model.remote_job_accounting import ClusterAccountingProgress, RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
 from gridbridge.shell.clock import Clock
@@ -57,9 +50,7 @@ class RemoteUsageService:
     readings: dict[str, PublishedAccountingProgress] = field(
         default_factory=dict
     )  # published reading progress by cluster
-    cursors: dict[str, ClusterAccountingProgress] = field(
-        default_factory=dict
-    )  # stored read position by cluster
+    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # stored read position by cluster
     accounting: RemoteUsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # number of unconfirmed job ends by uid
 
@@ -111,9 +102,7 @@ class RemoteUsageService:
         """Store and publish the usage records of one reading."""
         changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
-            changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(
-                record, self.clock.now()
-            )
+            changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(record, self.clock.now())
         if look.cursor != self.cursors.get(look.cursor.cluster):
             self.accounting.put_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
@@ -164,17 +153,13 @@ class RemoteUsageService:
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:
-            raise ConflictingEnds(
-                f"two records of {transfer.remote} disagree on how {transfer.name} ended"
-            )
+            raise ConflictingEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
         """Return a job's accounting records since the remote cluster last listed the job."""
         name = parse_transfer_name(transfer.name)
-        records = self.accounting.records_of(
-            name.cluster, name.job, name.task, remote_job_last_listed_at(transfer)
-        )
+        records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
             record
@@ -246,9 +231,7 @@ def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     return transfer.seen_at
 
 
-def must_publish_accounting_status(
-    before: PublishedAccountingProgress, after: PublishedAccountingProgress
-) -> bool:
+def must_publish_accounting_status(before: PublishedAccountingProgress, after: PublishedAccountingProgress) -> bool:
     """Return whether an accounting reading has changed or its published time is old."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after

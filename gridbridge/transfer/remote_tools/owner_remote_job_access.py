@@ -80,11 +80,7 @@ def act_on_transfers_remote_jobs(
 
 def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
     """Return the open transfers of an owner."""
-    return tuple(
-        transfer
-        for transfer in files.read_all_published_files(folder).transfers
-        if transfer.owner == owner
-    )
+    return tuple(transfer for transfer in files.read_all_published_files(folder).transfers if transfer.owner == owner)
 
 
 def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...]:
@@ -94,30 +90,21 @@ def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...
         (transfer, parse_transfer_name(transfer.transfer))
         for transfer in files.read_all_published_files(folder).transfers
     )
-    return tuple(
-        transfer for transfer, name in names if name.job == number and task in (0, name.task)
-    )
+    return tuple(transfer for transfer, name in names if name.job == number and task in (0, name.task))
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
     """Query the remote job's owner and account; RemoteActNotDone unless both match the transfer."""
     local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
-        raise RemoteActNotDone(
-            f"job {local} is being sent to {transfer.remote} and has no remote id yet"
-        )
-    owner, account = load_submit_adapter(where).query_owner_and_account(
-        where, str(transfer.remote_id)
-    )
+        raise RemoteActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
+    owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))
     if not owner:
-        raise RemoteJobGone(
-            f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended"
-        )
+        raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended")
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, transfer.transfer):
         raise RemoteActNotDone(
-            f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}:"
-            f" not {transfer.transfer}"
+            f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}: not {transfer.transfer}"
         )
 
 

@@ -12,23 +12,10 @@ from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_acco
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import (
-    PublishedAccountingProgress,
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-)
-from gridbridge.model.remote_job_accounting import (
-    AccountingFilePosition,
-    JobRunAccounting,
-    RemoteJobRunAccounting,
-)
+from gridbridge.model.published import PublishedAccountingProgress, PublishedFilesSnapshot, PublishedTransfer
+from gridbridge.model.remote_job_accounting import AccountingFilePosition, JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.status_report import format_duration
-from gridbridge.model.transfer_name import (
-    PREFIX,
-    TransferId,
-    parse_local_job_and_task,
-    parse_transfer_name,
-)
+from gridbridge.model.transfer_name import PREFIX, TransferId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
@@ -78,9 +65,7 @@ def read_accounting_home_and_away(
     policy, _ = users_configuration.load_users_configuration(path)
     shown = files.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
-    kept_records = {
-        usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)
-    }
+    kept_records = {usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)}
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
@@ -90,31 +75,19 @@ def read_accounting_home_and_away(
     }
     notes: list[str] = []
     if not kept_records:
-        owners = accounted | {
-            transfer.owner for of_task in transfers.values() for transfer in of_task
-        }
+        owners = accounted | {transfer.owner for of_task in transfers.values() for transfer in of_task}
         kept_records, searched = _sought(policy, number, owners or {_caller()})
         notes += () if transfers else searched  # note about transfers that are unknown
     locals_ = _by_task(records)
-    names = {
-        *kept_records,
-        *transfers,
-        *(name for name in locals_ if name in {*kept_records, *transfers}),
-    }
+    names = {*kept_records, *transfers, *(name for name in locals_ if name in {*kept_records, *transfers})}
     chosen = sorted(
-        (name for name in names if task in (0, parse_local_job_and_task(name)[1])),
-        key=parse_local_job_and_task,
+        (name for name in names if task in (0, parse_local_job_and_task(name)[1])), key=parse_local_job_and_task
     )
     if not chosen:
         raise NoAccountedJob(_unknown(job, bool(locals_)))
     tasks = tuple(
         _joined(
-            name,
-            policy.site.cluster,
-            locals_.get(name, ()),
-            transfers.get(name, ()),
-            kept_records.get(name, ()),
-            notes,
+            name, policy.site.cluster, locals_.get(name, ()), transfers.get(name, ()), kept_records.get(name, ()), notes
         )
         for name in chosen
     )
@@ -136,9 +109,7 @@ def sum_remote_usage(
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {
-        reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)
-    }
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
@@ -184,11 +155,7 @@ def _joined(
     if not local and all(transfer.closed_at for transfer in transfers):
         notes.append(f"job {job}: no local accounting record (yet)")
     return HomeAndRemoteAccounting(
-        job=job,
-        cluster=cluster,
-        local=local,
-        transfers=transfers,
-        remote=prefer_accounted_usage(theirs),
+        job=job, cluster=cluster, local=local, transfers=transfers, remote=prefer_accounted_usage(theirs)
     )
 
 
@@ -218,9 +185,7 @@ def _sought(
     return records, searched
 
 
-def _in_file(
-    policy: Policy, name: str, job: int, owners: Container[str]
-) -> Iterator[RemoteJobRunAccounting]:
+def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteJobRunAccounting]:
     cluster, position = policy.clusters[name], AccountingFilePosition()
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
@@ -228,14 +193,8 @@ def _in_file(
             step = followed_file.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
             return  # the caller has no permission to read the accounting file
-        lines, _ = accounts.read_accounting_lines(
-            step.lines, f"{PREFIX}.{policy.site.cluster}.{job}."
-        )
-        yield from (
-            record
-            for record in remote_job_usage_records(lines, name, cluster)
-            if record.owner in owners
-        )
+        lines, _ = accounts.read_accounting_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        yield from (record for record in remote_job_usage_records(lines, name, cluster) if record.owner in owners)
         if not step.is_more:
             return
         position = step.place
@@ -252,13 +211,9 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
     return (alarm,) if alarm else ()
 
 
-def _blind(
-    tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime
-) -> Iterator[str]:
+def _blind(tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
     """Yield a note for each remote cluster whose accounting is unreadable or behind."""
-    readings = {
-        reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)
-    }
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):
@@ -269,8 +224,7 @@ def _blind(
 def _blindness(cluster: str, reading: PublishedAccountingProgress | None, now: datetime) -> str:
     if reading is None:
         return (
-            f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "
-            "only end messages are shown"
+            f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): only end messages are shown"
         )
     if reading.trouble:
         last = f"{format_duration(now - reading.read_at)} ago" if reading.read_at else "never"

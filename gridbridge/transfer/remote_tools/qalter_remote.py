@@ -51,12 +51,7 @@ class RemoteJobRequestChange:
 
 
 def alter_remote_tasks(
-    job: str,
-    change: RemoteJobRequestChange,
-    *,
-    is_dry: bool = False,
-    folder: str = PUBLISHED,
-    path: str = CONFIG,
+    job: str, change: RemoteJobRequestChange, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteActResult]:
     """Change the remote jobs of a job's tasks that are away; yield each task's result.
 
@@ -65,19 +60,12 @@ def alter_remote_tasks(
     """
     policy, _ = users_configuration.load_users_configuration(path)
     return act_on_remote_tasks(
-        job,
-        folder,
-        f"qalter {job} changes",
-        lambda transfer: _alter(transfer, change, policy, folder, is_dry),
+        job, folder, f"qalter {job} changes", lambda transfer: _alter(transfer, change, policy, folder, is_dry)
     )
 
 
 def _alter(
-    transfer: PublishedTransfer,
-    change: RemoteJobRequestChange,
-    policy: Policy,
-    folder: str,
-    is_dry: bool,
+    transfer: PublishedTransfer, change: RemoteJobRequestChange, policy: Policy, folder: str, is_dry: bool
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
@@ -91,15 +79,11 @@ def _alter(
     job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
-        raise RemoteActNotDone(
-            f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting"
-        )
+        raise RemoteActNotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
     if is_dry:
         return printable_text(shlex.join(alters.build_alter_command(where, job, options)))
     alters.alter_job(where, job, options)
-    return printable_text(
-        f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}"
-    )
+    return printable_text(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
 def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
@@ -118,10 +102,7 @@ def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobReq
         return f"the remote job has ended at {transfer.remote}: {transfer.outcome}"
     if change.hold == RELEASE and transfer.desired == DesiredLocalJobState.SUSPENDED:
         return f"the local job is suspended; resume it by qmod -usj {local}"
-    if (
-        transfer.phase != StarterPhase.RELEASED
-        and transfer.desired != DesiredLocalJobState.SUSPENDED
-    ):
+    if transfer.phase != StarterPhase.RELEASED and transfer.desired != DesiredLocalJobState.SUSPENDED:
         return f"the job is being sent to {transfer.remote}: try again in a moment"
     return ""
 
@@ -137,30 +118,22 @@ def _options(
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += alters.build_resource_options(
-            *_resources(transfer, change.resources, policy, folder)
-        )
+        options += alters.build_resource_options(*_resources(transfer, change.resources, policy, folder))
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
 
 
-def _resources(
-    transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
-) -> tuple[Pairs, Pairs, bool]:
+def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str) -> tuple[Pairs, Pairs, bool]:
     """Translate a job's changed request, as its starter translates requests.
 
     Return the hard and the soft resources, and whether the job asks for queues that are no
     transfer queues.
     """
     home = reach_cluster_as_caller(policy, policy.site.cluster)
-    known_here = require_request_listing(home).query_submitted_job(
-        home, parse_transfer_name(transfer.transfer).job
-    )
+    known_here = require_request_listing(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
     asks = known_here.request.but(hard=pairs)
-    spec = JobSpec(
-        transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots
-    )
+    spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
     rules, offered = (
         build_request_mapping(policy, transfer.remote, transfer.queue),
         read_offered_resources(transfer.remote, folder),

@@ -36,9 +36,7 @@ def delete_transferred_tasks(
     files.
     """
     policy, _ = users_configuration.load_users_configuration(path)
-    return act_on_remote_tasks(
-        job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
-    )
+    return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
 
 
 def delete_owner_transferred_jobs(
@@ -52,17 +50,13 @@ def delete_owner_transferred_jobs(
     transfers = open_transfers_of_owner(owner, folder)
     if not transfers:
         yield RemoteActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from act_on_transfers_remote_jobs(
-        transfers, lambda transfer: _delete(transfer, policy, is_dry)
-    )
+    yield from act_on_transfers_remote_jobs(transfers, lambda transfer: _delete(transfer, policy, is_dry))
 
 
 def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise RemoteActNotDone(
-            f"owned by {transfer.owner}, not by you; an operator uses qdel {local}"
-        )
+        raise RemoteActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
     home = reach_cluster_as_caller(policy, policy.site.cluster)
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"

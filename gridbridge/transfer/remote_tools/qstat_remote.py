@@ -14,12 +14,7 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job import JobAccountAndErrors
 from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.states import JobState
-from gridbridge.model.status_report import (
-    TransferAttemptExplanation,
-    TransferReport,
-    format_duration,
-    printable_text,
-)
+from gridbridge.model.status_report import TransferAttemptExplanation, TransferReport, format_duration, printable_text
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
@@ -55,16 +50,10 @@ def list_open_transfers(
     Raises StateError without published files, GridbridgeError for an unknown cluster.
     """
     report = status_and_why_reports.build_site_report(now, folder)
-    _refuse_unknown(
-        choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers
-    )
+    _refuse_unknown(choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers)
     rows = tuple(row for row in report.transfers if matches_transfer_filter(row, choice))
     concerned = {row.transfer.remote for row in rows}
-    silent = (
-        cluster
-        for cluster in report.clusters
-        if not cluster.answers and cluster.cluster in concerned
-    )
+    silent = (cluster for cluster in report.clusters if not cluster.answers and cluster.cluster in concerned)
     notes = (report.alarm, *(f"{cluster.cluster} {cluster.why}" for cluster in silent))
     return rows, tuple(note for note in notes if note)
 
@@ -90,9 +79,7 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     return any(facts[letter] for letter in selection)
 
 
-def _refuse_unknown(
-    cluster: str | None, names: Iterable[str], rows: Iterable[TransferReport]
-) -> None:
+def _refuse_unknown(cluster: str | None, names: Iterable[str], rows: Iterable[TransferReport]) -> None:
     clusters = sorted({*names, *(row.transfer.remote for row in rows)})
     if cluster is not None and cluster not in clusters:
         raise GridbridgeError(f"no cluster {cluster!r}; known: {', '.join(clusters) or 'none'}")
@@ -136,8 +123,7 @@ def query_task_details(
     """
     alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder, asking.path)
     taken_at = {
-        cluster.cluster: cluster.taken_at
-        for cluster in files.read_all_published_files(folder).clusters.values()
+        cluster.cluster: cluster.taken_at for cluster in files.read_all_published_files(folder).clusters.values()
     }
     task_details = []
     for task in tasks:
@@ -147,9 +133,7 @@ def query_task_details(
         at = taken_at.get(transfer.remote)
         if trouble and at:
             trouble += f"; the state above is {format_duration(now - at)} old"
-        task_details.append(
-            RemoteTaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble)
-        )
+        task_details.append(RemoteTaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(task_details)
 
 
@@ -159,6 +143,4 @@ def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
     Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
-    return tuple(
-        printable_text(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD
-    )
+    return tuple(printable_text(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

@@ -46,9 +46,7 @@ class StagingFolder:
         self.stage_out = stage_out
 
 
-def begin_file_staging(
-    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
-) -> str:
+def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Note the files to carry and create the remote folder; return the folder's path.
 
     If an earlier starter already submitted the job, only the note is written. Raises
@@ -95,10 +93,7 @@ def stage_inputs(step: "StarterStepContext") -> bool:
     stage = _staging_note(task)
     _refuse_missing(task, stage)
     source = _standard_input(task)
-    names = [
-        _source(stage, path)
-        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
-    ]
+    names = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     if source or names:
         folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
     if source and not rsync.push_renamed_file(login, source, f"{at}/{STDIN}", task.is_dead):
@@ -167,14 +162,10 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     return is_whole
 
 
-def _declared(
-    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
-) -> StagingFolder:
+def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> StagingFolder:
     """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
-    lists = staged_paths.job_stage_in_and_out_paths(
-        route.stage_in, route.stage_out, request.context
-    )
+    lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
     base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
     return StagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
@@ -185,16 +176,12 @@ def _declared(
 
 
 def _note(task: LocalTask, stage: StagingFolder) -> None:
-    text = key_value_lines.encode_key_value_lines(
-        {key: getattr(stage, key) for key in StagingFolder.__slots__}
-    )
+    text = key_value_lines.encode_key_value_lines({key: getattr(stage, key) for key in StagingFolder.__slots__})
     task_notes.write_note(f"{task.private}/{NOTE}", text)
 
 
 def _staging_note(task: LocalTask) -> StagingFolder:
-    data, _ = safe_files.read_file_only_owner_writes(
-        f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid()
-    )
+    data, _ = safe_files.read_file_only_owner_writes(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
     return StagingFolder(**key_value_lines.decode_key_value_lines(data, StagingFolder.__slots__))
 
 
@@ -218,10 +205,7 @@ def _source(stage: StagingFolder, path: str) -> str:
 
 def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
     """Raise UnstageablePaths for an unreadable input."""
-    declared = [
-        _source(stage, path)
-        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
-    ]
+    declared = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")
         wrong = _wrong(path)

@@ -21,9 +21,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
     if step.route.remote_claim and not step.record.phase:
         from gridbridge.batch import remote_job_claim_script
 
-        step.record = step.record.but(
-            claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim)
-        )
+        step.record = step.record.but(claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim))
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
         submission_step.make_remote_staging_folder(step, step.request, step.task.config())
@@ -44,9 +42,7 @@ def _learn_of_the_last(step: "StarterStepContext") -> bool:
         put_back = "yes" if step.task.restarted else ""
         name = str(step.task.transfer(step.route, attempt=0))
         submitted = step.request.submitted
-        step.note(
-            kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted
-        )
+        step.note(kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
         _adopt(step, reply)

@@ -8,10 +8,7 @@ import os
 import pwd
 import time
 
-from gridbridge.batch.gridengine.submitted_request import (
-    parse_execd_config,
-    parse_execd_environment,
-)
+from gridbridge.batch.gridengine.submitted_request import parse_execd_config, parse_execd_environment
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
 from gridbridge.model.transfer_message import (
@@ -39,9 +36,7 @@ INFINITE_S = float("inf")
 class LocalTask:
     """A task of a job in a transfer queue, with its starter's notes and messages."""
 
-    def __init__(
-        self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED
-    ) -> None:
+    def __init__(self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED) -> None:
         self.env = env
         self.our_spool = spool_dir
         self.published = published_dir
@@ -99,9 +94,7 @@ class LocalTask:
         Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
         state was cleared (qmod -cj).
         """
-        unproved = published_file_formats.unverified_history_path(
-            self.local, os.getuid(), self.published
-        )
+        unproved = published_file_formats.unverified_history_path(self.local, os.getuid(), self.published)
         proved = published_file_formats.local_job_history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
@@ -176,11 +169,7 @@ class LocalTask:
 
     def report_intent(self, desired: str) -> None:
         """Report an intent to the service, if the local task has a transfer."""
-        self._send(
-            TransferMessage(
-                kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp()
-            )
-        )
+        self._send(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp()))
 
     def tell_spared(self) -> None:
         """Report to the service that a local time limit did not end the job."""
@@ -209,9 +198,7 @@ class LocalTask:
 
     def learn(self, desired: str, order: control_method_intents.Order) -> None:
         """Note a state of the local job that no method has noted, as if by a method."""
-        if control_method_intents.is_intent_older(
-            control_method_intents.newest_intent_note(self.private), order
-        ):
+        if control_method_intents.is_intent_older(control_method_intents.newest_intent_note(self.private), order):
             control_method_intents.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: TransferMessage) -> None:
@@ -280,9 +267,7 @@ class LocalTask:
 
     def blame(self, reason: str) -> None:
         """Write a reason to the shepherd's error file, for `qstat -j` and job mail."""
-        with open(
-            f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape"
-        ) as error:
+        with open(f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape") as error:
             error.write(f"gridbridge: {reason}\n")
 
     def _keep(self, name: str, message: TransferMessage) -> None:

@@ -17,9 +17,7 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
         return HomeStartGuard.HOLD
     request, task = step.request, step.task
     transfer_queues = published_file_formats.list_queues_with_routes(task.published)
-    return guard.choose_home_start_guard(
-        request.hard, request.own_queues, transfer_queues, bool(task.task)
-    )
+    return guard.choose_home_start_guard(request.hard, request.own_queues, transfer_queues, bool(task.task))
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:

@@ -31,11 +31,7 @@ KILLED = "the remote job had just started and was deleted"
 
 
 def do_recall_step(
-    cell: "WaitingJobRecaller[Away]",
-    task: LocalTask,
-    remote: Away,
-    record: TransferMessage,
-    wished: TransferMessage,
+    cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, record: TransferMessage, wished: TransferMessage
 ) -> TransferMessage | int:
     """Run a recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
@@ -58,11 +54,7 @@ def do_recall_step(
 
 
 def _delete(
-    cell: "WaitingJobRecaller[Away]",
-    task: LocalTask,
-    remote: Away,
-    remote_id: str,
-    begun: TransferMessage,
+    cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_recall(begun)
@@ -75,24 +67,18 @@ def _delete(
     return _confirm(cell, remote, remote_id, begun)
 
 
-def task_end_after_recall(
-    begun: TransferMessage, verdict: TransferMessage
-) -> TransferMessage | None:
+def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
     """Return the end of a task whose remote job the recall deleted, else None.
 
     A job that was deleted while waiting has no accounting record, so the service finds no end,
     and the recall has succeeded. A job that had just started was killed by the deletion.
     """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
-    if begun.phase not in (DELETING, GONE) or not (
-        is_kill or verdict.outcome == TransferOutcome.ERROR
-    ):
+    if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
     is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason contains KILLED
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
-    return TransferMessage(
-        outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason
-    )
+    return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
 
 def _confirm(
@@ -100,9 +86,7 @@ def _confirm(
 ) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
-    return TransferMessage(
-        outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason
-    )
+    return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason)
 
 
 def _let_be(cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:

@@ -152,9 +152,7 @@ def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
 def has_names_remote_may_not_know(spec: JobSpec) -> bool:
     """Say whether a request has any name that a remote cluster may not know."""
     pairs = spec.request.hard + spec.request.soft
-    return bool(spec.pe or spec.request.project) or any(
-        not is_home_only_resource(name) for name, _ in pairs
-    )
+    return bool(spec.pe or spec.request.project) or any(not is_home_only_resource(name) for name, _ in pairs)
 
 
 def is_interactive_job(env: dict[str, str]) -> bool:
@@ -164,9 +162,7 @@ def is_interactive_job(env: dict[str, str]) -> bool:
 
 def _start(env: dict[str, str], config: dict[str, str]) -> str:
     if config["handle_as_binary"] == "1":
-        return (
-            ShellStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else ShellStartMode.BINARY
-        )
+        return ShellStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else ShellStartMode.BINARY
     return env["SGE_STARTER_SHELL_START_MODE"]
 
 
@@ -183,9 +179,7 @@ def _environment(
 ) -> tuple[tuple[str, str], ...]:
     """Return the job's own variables and its identity at home, sorted by name."""
     values = task.environment()
-    execds = (
-        EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
-    )
+    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
     if "PATH" in own:  # execd has put the local TMPDIR in front of the owner's PATH
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")

@@ -8,12 +8,7 @@ import time
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import RemoteJobNotOurs
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferMessageKind,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import control_method_intents
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
@@ -51,9 +46,7 @@ def _is_wanted(step: "StarterStepContext") -> bool:
     return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
-def _learn(
-    step: "StarterStepContext", message: TransferMessage | None, now: control_method_intents.Order
-) -> None:
+def _learn(step: "StarterStepContext", message: TransferMessage | None, now: control_method_intents.Order) -> None:
     """Note the local job's states from this step and the service, in order of time."""
     desired = step.task.desired()
     # The adopted transfer was suspended, and the rescheduled task runs.
@@ -62,10 +55,7 @@ def _learn(
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if message:
-        step.task.learn(
-            message.desired,
-            control_method_intents.boot_clock_sort_key(time.time() - float(message.at)),
-        )
+        step.task.learn(message.desired, control_method_intents.boot_clock_sort_key(time.time() - float(message.at)))
 
 
 def _release(step: "StarterStepContext") -> bool:

@@ -33,9 +33,7 @@ def main() -> None:
 class HostLoadSensor:
     """The load sensor of a host, which also starts and replaces the poller."""
 
-    def __init__(
-        self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER
-    ) -> None:
+    def __init__(self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER) -> None:
         self._host = host
         self._home = home
         self._log = log
@@ -79,15 +77,7 @@ class HostLoadSensor:
         path = published_file_formats.load_values_path(f"{self._home}/published")
         values, stale_s, is_fresh = published_file_formats.read_load_values(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
-        if (
-            max(
-                map(
-                    len,
-                    (self._report(values), self._report(queue_closing_load_values(list(values)))),
-                )
-            )
-            > PIPE_BUF
-        ):
+        if max(map(len, (self._report(values), self._report(queue_closing_load_values(list(values)))))) > PIPE_BUF:
             raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
         self._names = list(values)
         if not is_fresh:
@@ -103,9 +93,7 @@ class HostLoadSensor:
         path = f"{self._home}/poller.lock"
         if self._hangs(poller_lock.last_poller_heartbeat(path), time.time(), time.monotonic()):
             self._replace(path)
-        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_poller_lock_held(
-            path
-        ):
+        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_poller_lock_held(path):
             return
         self._started = time.monotonic()
         try:

@@ -33,18 +33,10 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import (
-    first_transfer_note,
-    local_task_guard,
-    starter_shell_answers,
-    submission_step,
-)
+from gridbridge.transfer.starter import first_transfer_note, local_task_guard, starter_shell_answers, submission_step
 from gridbridge.transfer.starter import remote_job_spec as job
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
-from gridbridge.transfer.starter.remote_job_state_match import (
-    delete_remote_job,
-    match_remote_job_state,
-)
+from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # period at which a sleeping starter reads its verdict
@@ -130,9 +122,7 @@ class DueStarterStep(StarterStepContext):
 
     def go_on(self) -> str:
         """Take a submitted job's next step by its verdict and the local job's state."""
-        message = published_file_formats.read_verdict_or_reply(
-            self.task.verdict(self.record.transfer)
-        )
+        message = published_file_formats.read_verdict_or_reply(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
             return answer
@@ -140,14 +130,8 @@ class DueStarterStep(StarterStepContext):
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return starter_shell_answers.tell_starter_shell_to_sleep(
-                self.task, "again", DOUBT_S, self.record
-            )
-        return (
-            starter_shell_answers.retry_step_later(self.task, self.record)
-            if agreement
-            else self.wait()
-        )
+            return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
+        return starter_shell_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
         """Carry out a verdict, request or recall of the service; empty without any."""
@@ -173,9 +157,7 @@ class DueStarterStep(StarterStepContext):
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
-        return starter_shell_answers.tell_starter_shell_to_sleep(
-            self.task, "again", result, self.record
-        )
+        return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the transfer's record again, in case the service lost or refused the record.
@@ -190,9 +172,7 @@ class DueStarterStep(StarterStepContext):
 
     def wait(self) -> str:
         """Answer the shell to sleep until the service or a method wakes the starter."""
-        return starter_shell_answers.tell_starter_shell_to_sleep(
-            self.task, "wait", LOOK_S, self.record
-        )
+        return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only on failure.
@@ -230,9 +210,7 @@ class DueStarterStep(StarterStepContext):
     def unstageable(self, error: UnstageablePaths) -> str:
         """End a starter whose job's files can't be carried; the job enters the error state."""
         delete_remote_job(self.away, self.record)
-        end = TransferMessage(
-            outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error)
-        )
+        end = TransferMessage(outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error))
         return self.finish(end, has_run=False)
 
     def end_deleted(self) -> str:
@@ -270,11 +248,7 @@ class DueStarterStep(StarterStepContext):
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return (
-            f"exit {REQUEUE}"
-            if is_back
-            else starter_shell_answers.starter_shell_verdict_answer(verdict)
-        )
+        return f"exit {REQUEUE}" if is_back else starter_shell_answers.starter_shell_verdict_answer(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Bring the outputs home and remove the remote folder; False if the job was deleted."""

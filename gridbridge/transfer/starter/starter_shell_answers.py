@@ -97,30 +97,20 @@ def failure_cause_of_step_error(error: GridbridgeError) -> str:
         return error.cause
     if isinstance(error, SshAccessRejected):
         return TransferFailureCause.BARRED
-    return (
-        TransferFailureCause.UNREACHED
-        if isinstance(error, HostNotReached)
-        else TransferFailureCause.HERE
-    )
+    return TransferFailureCause.UNREACHED if isinstance(error, HostNotReached) else TransferFailureCause.HERE
 
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
     """Tell the starter's shell to retry the step after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
-    return tell_starter_shell_to_sleep(
-        task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record
-    )
+    return tell_starter_shell_to_sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
-def tell_starter_shell_to_sleep(
-    task: LocalTask, verb: str, how_long_s: int, record: TransferMessage
-) -> str:
+def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, record: TransferMessage) -> str:
     """Answer the starter's shell to sleep until a time, a FIFO's wake or a verdict file."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
-    verdict = task.verdict(
-        record.wake if record.kind == TransferMessageKind.ASK else record.transfer
-    )
+    verdict = task.verdict(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
 
 

@@ -51,7 +51,5 @@ class StarterStepContext:
 
     def note(self, **values: str) -> None:
         """Note the transfer's progress before the starter's next act."""
-        self.record = self.record.but(
-            at=message_timestamp(), cause="", reason=self.left_out, **values
-        )
+        self.record = self.record.but(at=message_timestamp(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)

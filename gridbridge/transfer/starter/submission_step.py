@@ -7,12 +7,7 @@ import os
 
 from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.batch_submission_outcome import ONE_HOP, SubmissionOutcome, SubmissionResult
-from gridbridge.errors import (
-    GridbridgeError,
-    OwnerBarredAtCluster,
-    SshLoginRefused,
-    UnmappableRequest,
-)
+from gridbridge.errors import GridbridgeError, OwnerBarredAtCluster, SshLoginRefused, UnmappableRequest
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import is_transfer_name
@@ -61,24 +56,11 @@ def _send(step: "StarterStepContext") -> SubmissionResult:
     stage_folder = make_remote_staging_folder(step, request, config)
     if step.away.login and not stage_folder:
         step.left_out = "; ".join(
-            filter(
-                None,
-                (
-                    step.left_out,
-                    remote_job_spec.remote_output_location(step.task.env, step.away.login),
-                ),
-            )
+            filter(None, (step.left_out, remote_job_spec.remote_output_location(step.task.env, step.away.login)))
         )
     script = remote_job_script_writer.write_wrapper_script(
         remote_job_spec.build_remote_job_spec(
-            step.task,
-            step.route,
-            name,
-            request,
-            config,
-            step.arguments,
-            stage_folder,
-            claim_wrapper_lines(step),
+            step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
         )
     )
     cwd = remote_job_spec.remote_working_folder(
@@ -144,17 +126,13 @@ def write_claim_key(step: "StarterStepContext") -> None:
         remote_job_claim_script.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
-def make_remote_staging_folder(
-    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
-) -> str:
+def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Create the remote staging folder if files are carried; return its path or "".
 
     A job without declared files has only its standard streams carried, if they are files.
     """
     route, env = step.route, step.task.env
-    is_wanted = route.declares(request.context) or (
-        route.staged and remote_job_spec.has_standard_stream_files(env)
-    )
+    is_wanted = route.declares(request.context) or (route.staged and remote_job_spec.has_standard_stream_files(env))
     if not (step.record.stage or is_wanted):
         return ""
     from gridbridge.transfer.starter import file_staging
@@ -164,16 +142,12 @@ def make_remote_staging_folder(
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     """Exclude the remote job from the remote cluster's own transfer queues."""
-    published = published_file_formats.read_local_only_queues(
-        step.route.remote, step.task.published
-    )
+    published = published_file_formats.read_local_only_queues(step.route.remote, step.task.published)
     if not published:
         return spec
     from gridbridge.model import names_offered_by_cluster
 
-    return spec.but(
-        request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request)
-    )
+    return spec.but(request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request))
 
 
 def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

@@ -24,9 +24,7 @@ def write_note(path: str, data: bytes = b"") -> None:
 def read_note_message(path: str) -> TransferMessage | None:
     """Read a note that holds a message; None for a missing, empty or truncated note."""
     try:
-        return decode_transfer_message(
-            safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0]
-        )
+        return decode_transfer_message(safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ParseError):
         return None
 

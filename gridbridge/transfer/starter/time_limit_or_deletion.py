@@ -42,9 +42,7 @@ def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
     return (
-        is_local_job_deleted(task, home)
-        if intent == DesiredLocalJobState.DEAD
-        else is_local_job_suspended(task, home)
+        is_local_job_deleted(task, home) if intent == DesiredLocalJobState.DEAD else is_local_job_suspended(task, home)
     )
 
 
@@ -64,6 +62,4 @@ def _note_back(task: LocalTask, state: JobState) -> None:
 
 def _queue_limit(task: LocalTask, home: Home) -> float:
     host = task.env["HOSTNAME"]
-    return parse_time_limit_s(
-        load_home_job_control(home).query_queue_limit(home, task.queue, "h_rt", host)
-    )
+    return parse_time_limit_s(load_home_job_control(home).query_queue_limit(home, task.queue, "h_rt", host))

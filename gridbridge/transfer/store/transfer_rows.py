@@ -91,13 +91,9 @@ EVENTS = Table(
 
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
-_OLDEST_FIRST = select(*_TRANSFER).order_by(
-    TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
-)
+_OLDEST_FIRST = select(*_TRANSFER).order_by(TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid)
 # Queries are built once, at import: building a query costs more than running the query.
-_BY_NAME = _OLDEST_FIRST.where(
-    TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
-)
+_BY_NAME = _OLDEST_FIRST.where(TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid"))
 _OF_TASK = _OLDEST_FIRST.where(
     TRANSFERS.c.cluster == bindparam("cluster"),
     TRANSFERS.c.job == bindparam("job"),
@@ -114,9 +110,7 @@ _UNPROVED = and_(
     ~TRANSFERS.c.reguarded,
 )
 _EVENTS_OF = (
-    select(*_EVENT)
-    .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
-    .order_by(EVENTS.c.id)
+    select(*_EVENT).where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid")).order_by(EVENTS.c.id)
 )
 _ADD_EVENT = insert(EVENTS)
 MOVES = Table(
@@ -133,8 +127,7 @@ _MOVING = tuple(MOVES.c[field.name] for field in fields(WaitingTaskMove))
 _MOVES_OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
 _MOVES_IN_FLIGHT = _MOVES_OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
 _DROPPED_MOVES = select(MOVES.c.name, MOVES.c.uid).where(
-    MOVES.c.stage == TaskMoveStage.DROPPED,
-    MOVES.c.asked_at.between(bindparam("at"), bindparam("until")),
+    MOVES.c.stage == TaskMoveStage.DROPPED, MOVES.c.asked_at.between(bindparam("at"), bindparam("until"))
 )
 
 
@@ -160,12 +153,7 @@ class TransferRows:
     def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
         """Return all transfers of a local task, of all owners, first attempt first."""
         transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
-        return tuple(
-            sorted(
-                transfers,
-                key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid),
-            )
-        )
+        return tuple(sorted(transfers, key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid)))
 
     def open(self) -> tuple[Transfer, ...]:
         """Return the open transfers, oldest first."""
@@ -189,9 +177,7 @@ class TransferRows:
 
     def events(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
         """Return a transfer's events in the order in which they were added."""
-        return tuple(
-            TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid)
-        )
+        return tuple(TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
 
     def forget(self, before: datetime) -> int:
         """Delete transfers that closed before `before`; return their number.
@@ -208,10 +194,7 @@ class TransferRows:
 
     def forget_unproved(self, name: str, uid: int) -> None:
         """Delete a closed transfer whose owner the home cluster's job list never proved."""
-        it, events = (
-            delete(table).where(table.c.name == name, table.c.uid == uid)
-            for table in (TRANSFERS, EVENTS)
-        )
+        it, events = (delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS))
         with self._database.transaction():
             if self._database.execute(it.where(_UNPROVED)).rowcount:
                 self._database.execute(events)
@@ -242,9 +225,7 @@ class TaskMoveRows:
     def in_flight(self) -> tuple[WaitingTaskMove, ...]:
         """Return the task moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
-        return tuple(
-            WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows
-        )
+        return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
         """Return the transfers whose moves were requested in a period and then dropped."""

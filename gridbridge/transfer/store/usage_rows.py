@@ -6,24 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    Index,
-    RowMapping,
-    Table,
-    Text,
-    bindparam,
-    delete,
-    select,
-)
+from sqlalchemy import BigInteger, Column, Float, Index, RowMapping, Table, Text, bindparam, delete, select
 
-from gridbridge.model.published import (
-    PublishedAccountingPositions,
-    PublishedAccountingProgress,
-    PublishedRemoteUsage,
-)
+from gridbridge.model.published import PublishedAccountingPositions, PublishedAccountingProgress, PublishedRemoteUsage
 from gridbridge.model.remote_job_accounting import (
     PER_TRANSFER,
     AccountingFilePosition,
@@ -58,10 +43,7 @@ REMOTE_RECORDS = Table(
     Column("mark", PrintableTextColumn, primary_key=True),
     Column("transfer", PrintableTextColumn, primary_key=True),
     Column("source", PrintableTextColumn, nullable=False),
-    *(
-        Column(name, PrintableTextColumn, nullable=False)
-        for name in ("home", "owner", "queue", "host")
-    ),
+    *(Column(name, PrintableTextColumn, nullable=False) for name in ("home", "owner", "queue", "host")),
     *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
     Column("pe_task", PrintableTextColumn, nullable=False),
     Column("kept_at", UtcTimeColumn, nullable=False),
@@ -106,9 +88,7 @@ class RemoteUsageRows:
         """Return the read position in each cluster's accounting file."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
-    def put_record(
-        self, record: RemoteJobRunAccounting, at: datetime
-    ) -> tuple[RemoteJobRunAccounting, ...]:
+    def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
         """Insert or update the usage record of a remote job; return all records of its task.
 
         One owner gets at most PER_TRANSFER records of a transfer. Raises ParseError
@@ -132,13 +112,8 @@ class RemoteUsageRows:
 
         With `since`, only records that were added at or after that time.
         """
-        rows = self._database.rows(
-            _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS
-        )
-        return tuple(
-            RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])})
-            for row in rows
-        )
+        rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS)
+        return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 
     def forget_records(self, before: datetime) -> None:
         """Delete the usage records that were added before `before`."""
@@ -153,9 +128,7 @@ def _cursor(row: RowMapping) -> ClusterAccountingProgress:
     position = AccountingFilePosition(
         device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
     )
-    return ClusterAccountingProgress(
-        cluster=row["cluster"], path=row["path"], place=position, skipped=row["skipped"]
-    )
+    return ClusterAccountingProgress(cluster=row["cluster"], path=row["path"], place=position, skipped=row["skipped"])
 
 
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
@@ -173,9 +146,7 @@ def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsag
     return tuple(usage for usage in usages if usage)
 
 
-def read_usage_published_since(
-    folder: str, since: datetime | None
-) -> Iterator[PublishedRemoteUsage]:
+def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[PublishedRemoteUsage]:
     """Read all usage published since time `since`, or all usage if `since` is None."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
@@ -187,9 +158,7 @@ def read_usage_published_since(
 
 def read_accounting_reading_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read the state of each accounting file's last reading; empty if none is published."""
-    published = published_json.read_published_value(
-        f"{folder}/{READINGS}", PublishedAccountingPositions
-    )
+    published = published_json.read_published_value(f"{folder}/{READINGS}", PublishedAccountingPositions)
     return published.readings if published else ()
 
 

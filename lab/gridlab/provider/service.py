@@ -28,9 +28,7 @@ SOMEBODY_ELSES = tuple(
         "host_key": "",
         "created": "2026-01-01T00:00:00+00:00",
     }
-    for number, (name, tags) in enumerate(
-        (("web-1", {"owner": "somebody-else"}), ("alpha-n99", {})), start=1
-    )
+    for number, (name, tags) in enumerate((("web-1", {"owner": "somebody-else"}), ("alpha-n99", {})), start=1)
 )
 
 

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import task_walltime_and_preemption
-from gridbridge.batch.embedded.embedded_cluster_rows import (
-    EmbeddedJob,
-    EmbeddedJobEnd,
-    EmbeddedJobRequest,
-)
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
 from gridbridge.batch.embedded.job_store import EmbeddedRequestRefused
 from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
 from tests.batch.embedded.site import Site
@@ -70,9 +66,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
     monkeypatch.setattr(
-        task_walltime_and_preemption,
-        "signal_job_process_group",
-        lambda pid, born, number: sent.append(number),
+        task_walltime_and_preemption, "signal_job_process_group", lambda pid, born, number: sent.append(number)
     )
     return sent
 
@@ -91,8 +85,7 @@ def test_what_makes_way_starts_after_all_others_and_does_not_count_as_waiting(si
 
 
 @pytest.mark.parametrize(
-    ("slots", "expected"),
-    [pytest.param(1, [4], id="the newest"), pytest.param(3, [2, 3, 4], id="as many as it needs")],
+    ("slots", "expected"), [pytest.param(1, [4], id="the newest"), pytest.param(3, [2, 3, 4], id="as many as it needs")]
 )
 def test_as_many_make_way_as_are_needed_and_are_told_once(
     site: Site, signals: list[int], slots: int, expected: list[int]
@@ -108,9 +101,7 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     assert (found, len(signals)) == (expected, 2 * len(expected))
 
 
-def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
-    site: Site, signals: list[int]
-) -> None:
+def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(site: Site, signals: list[int]) -> None:
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
@@ -124,8 +115,7 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
 
 
 @pytest.mark.parametrize(
-    ("deleting", "end", "why"),
-    [(0, KILLED, ""), (1, KILLED, "deletion"), (1, EmbeddedJobEnd(exit_status=0), "")],
+    ("deleting", "end", "why"), [(0, KILLED, ""), (1, KILLED, "deletion"), (1, EmbeddedJobEnd(exit_status=0), "")]
 )
 def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     site: Site, deleting: int, end: EmbeddedJobEnd, why: str
@@ -137,9 +127,7 @@ def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     assert WalltimeAndPreemptionCheck(site.database, job, 0).judge(job, end).killed_for == why
 
 
-def test_a_keeper_outlives_a_database_that_does_not_answer(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_keeper_outlives_a_database_that_does_not_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else nobody would see the end of its task."""
 
     def locked(number: int = 0) -> list[EmbeddedJob]:
@@ -174,9 +162,7 @@ def test_the_tasks_of_an_array_share_a_script_until_the_last_is_gone(site: Site)
 
 
 @pytest.mark.killing
-def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_all(
-    site: Site, step: int
-) -> None:
+def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site, step: int) -> None:
     for after in count(1, 2 * step):
         name = f"gc.alpha.{after}.1"
         words = ("submit", f"--name={name}", "--held", "--tasks=3")
@@ -189,9 +175,7 @@ def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_a
 
 @pytest.mark.killing
 @pytest.mark.parametrize("verb", ["release-array", "delete-array"])
-def test_a_command_about_an_array_that_is_killed_anywhere_may_be_repeated(
-    site: Site, verb: str, step: int
-) -> None:
+def test_a_command_about_an_array_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str, step: int) -> None:
     for after in count(1, 2 * step):
         asked = ("submit", "--name=held", "--held", "--tasks=3")
         array = int(site.run(*asked, stdin="exit 0\n").stdout)

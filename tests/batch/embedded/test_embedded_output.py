@@ -26,9 +26,7 @@ FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)
 def test_what_is_written_is_read(names: list[str], error: str) -> None:
-    jobs = [
-        PrintedEmbeddedJob(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)
-    ]
+    jobs = [PrintedEmbeddedJob(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)]
 
     cluster, read = parse_cluster_and_jobs(encode_embedded_answer(CLUSTER, *jobs))
 

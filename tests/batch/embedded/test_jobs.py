@@ -180,16 +180,12 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        process_identity.signal_job_process_group(
-            other.pid, f"{process_identity.pid_namespace_id()} 12345", 9
-        )
+        process_identity.signal_job_process_group(other.pid, f"{process_identity.pid_namespace_id()} 12345", 9)
         with pytest.raises(StateError, match="another host"):
             process_identity.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
             other.wait(0.5)
-        process_identity.signal_job_process_group(
-            other.pid, process_identity.unique_process_id(other.pid), 9
-        )
+        process_identity.signal_job_process_group(other.pid, process_identity.unique_process_id(other.pid), 9)
 
     assert other.returncode == -9
 

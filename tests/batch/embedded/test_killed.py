@@ -27,9 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(
-    site: Site, step: int
-) -> None:
+def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site: Site, step: int) -> None:
     """What it had not begun another keeper runs; of what it had begun nobody tells an end.
 
     With large steps none of the kills may be where a job has begun.
@@ -51,9 +49,7 @@ def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(
 
 
 @pytest.mark.parametrize("verb", ["hold", "release", "suspend", "resume", "delete"])
-def test_a_command_that_is_killed_anywhere_may_be_repeated(
-    site: Site, verb: str, step: int
-) -> None:
+def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str, step: int) -> None:
     letters = {"hold": "hqw", "release": "qw", "suspend": "hqw", "resume": "qw", "delete": ""}
     site.add("until [ -e go ]; do sleep 0.05; done\n")
     site.look()
@@ -68,9 +64,7 @@ def test_a_command_that_is_killed_anywhere_may_be_repeated(
     (site.path / "go").touch()
 
 
-def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(
-    site: Site, step: int
-) -> None:
+def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site, step: int) -> None:
     for after in count(1, 2 * step):
         name = f"gb.alpha.{after}.0.1"
         script = f'echo "$JOB_ID" >>{site.ran}\n'
@@ -109,9 +103,7 @@ def test_the_end_of_a_job_without_a_keeper_is_neither_exit_nor_signal(site: Site
 
 
 @pytest.mark.parametrize("is_suspended", [False, True], ids=["running", "suspended"])
-def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(
-    site: Site, is_suspended: bool
-) -> None:
+def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(site: Site, is_suspended: bool) -> None:
     ticks = site.path / "ticks"
     job = site.add(TICKING)
     site.look()
@@ -130,9 +122,7 @@ def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(
     until(lambda: not process_identity.unique_process_id(pid), "its process to be gone")
 
 
-def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(
-    site: Site,
-) -> None:
+def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(site: Site) -> None:
     job = site.add("sleep 100\n")
     waiting = site.add_noting()
     site.look()
@@ -148,9 +138,7 @@ def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_kille
 def test_keepers_that_start_at_once_share_the_jobs_and_keep_the_slots(tmp_path: Path) -> None:
     site = Site(tmp_path, slots=2)
     log = site.path / "log"
-    jobs = [
-        site.add(f"echo + >>{log}; echo $JOB_ID >>{site.ran}; echo - >>{log}\n") for _ in "x" * 12
-    ]
+    jobs = [site.add(f"echo + >>{log}; echo $JOB_ID >>{site.ran}; echo - >>{log}\n") for _ in "x" * 12]
     keepers = [subprocess.Popen([*PROGRAM, site.folder, "keep"]) for _ in range(6)]
     for each in keepers:
         each.wait(60)
@@ -162,9 +150,7 @@ def test_keepers_that_start_at_once_share_the_jobs_and_keep_the_slots(tmp_path: 
     assert max(at_once) <= 2
 
 
-def test_everything_killed_again_and_again_leaves_each_job_run_once_or_told_as_lost(
-    site: Site,
-) -> None:
+def test_everything_killed_again_and_again_leaves_each_job_run_once_or_told_as_lost(site: Site) -> None:
     jobs = [site.add(f"sleep 0.02; echo $JOB_ID >>{site.ran}\n") for _ in range(30)]
     while site.database.jobs():
         site.run("list")

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import job_store, queue_methods, submit
-from gridbridge.batch.embedded.embedded_cluster_rows import (
-    EmbeddedJob,
-    EmbeddedJobRequest,
-    EmbeddedTransferQueue,
-)
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedFolder
@@ -69,12 +65,8 @@ def test_a_closed_queue_starts_nothing(site: Site) -> None:
     assert started == [(first, ""), None]
 
 
-@pytest.mark.parametrize(
-    ("queue", "where"), [("embedded", ["", None]), (AWAY, [AWAY, AWAY])], ids=["own", "away"]
-)
-def test_a_job_starts_in_the_queue_that_it_asked_for_alone(
-    site: Site, queue: str, where: list[str | None]
-) -> None:
+@pytest.mark.parametrize(("queue", "where"), [("embedded", ["", None]), (AWAY, [AWAY, AWAY])], ids=["own", "away"])
+def test_a_job_starts_in_the_queue_that_it_asked_for_alone(site: Site, queue: str, where: list[str | None]) -> None:
     jobs = [add(site, queue=queue) for _ in range(2)]
     started = [start(site) for _ in jobs]
     forget(site)
@@ -130,9 +122,7 @@ def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, wo
     ],
     ids=["pin", "name", "queue", "limit", "create", "submit", "no such job", "no job"],
 )
-def test_what_can_not_be_is_refused_in_one_line(
-    site: Site, words: str, status: int, told: str
-) -> None:
+def test_what_can_not_be_is_refused_in_one_line(site: Site, words: str, status: int, told: str) -> None:
     job = add(site)
     done = site.run(*words.split("|"))
 
@@ -159,9 +149,7 @@ def test_of_a_number_that_no_job_has_nothing_is_known(site: Site, words: str) ->
     ],
     ids=["few wait there", "many wait there", "it does not answer", "of another", "stale"],
 )
-def test_a_queue_is_open_as_the_load_sensor_says(
-    site: Site, values: dict[str, str], is_open: bool
-) -> None:
+def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, str], is_open: bool) -> None:
     report = "".join(f":{name}:{value}\\n" for name, value in values.items())
     sensor = site.path / "sensor"
     sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
@@ -182,9 +170,7 @@ def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     assert opened == frozenset()
 
 
-def test_a_file_of_an_earlier_version_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     EmbeddedJobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
     monkeypatch.setattr(job_store, "STEPS", (job_store.TABLES, second))

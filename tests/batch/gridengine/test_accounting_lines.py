@@ -63,16 +63,10 @@ def object_line(**changed: object) -> str:
 FORMS = {
     "8.1.9": [f"{FRONT}:{SECONDS}:{USED}:{each}{BEHIND}:0:0" for each in CATEGORIES],
     "6.1": [f"{FRONT}:{SECONDS}:{USED}:{each}{BEHIND}" for each in CATEGORIES],
-    "Univa": [
-        f"{FRONT}:{MILLISECONDS}:{USED}:{each}{BEHIND}:0:0:{more}"
-        for each in CATEGORIES
-        for more in UNIVA
-    ],
+    "Univa": [f"{FRONT}:{MILLISECONDS}:{USED}:{each}{BEHIND}:0:0:{more}" for each in CATEGORIES for more in UNIVA],
     "OCS": [object_line()],
 }
-LINES = [
-    pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in enumerate(FORMS[form])
-]
+LINES = [pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in enumerate(FORMS[form])]
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -104,9 +98,7 @@ def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
     assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
 
 
-@pytest.mark.parametrize(
-    "line", [each for form in ("8.1.9", "6.1", "Univa") for each in FORMS[form]]
-)
+@pytest.mark.parametrize("line", [each for form in ("8.1.9", "6.1", "Univa") for each in FORMS[form]])
 def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
     """Wherever its field lies: it is the one between two numbers, behind the category."""
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
@@ -155,9 +147,7 @@ def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
 def test_objects_beside_each_other_are_records() -> None:
     object_ = FORMS["OCS"][0]
 
-    assert (
-        len(read_accounting_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
-    )
+    assert len(read_accounting_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
@@ -166,9 +156,7 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
     common.mkdir(parents=True)
     form = "8.1.9" if name == "accounting" else "OCS"
     (common / name).write_text(f"{FORMS[form][0]}\n")
-    cell = GridEngineCell(
-        root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
-    )
+    cell = GridEngineCell(root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9)
 
     for argv in (
         client_commands.search_accounting_command(cell, [ACCOUNT]),

@@ -41,9 +41,7 @@ def cell(folder: Path, said: str, status: int = 0) -> GridEngineCell:
     ],
     ids=["usual", "small", "none of an array's", "odd"],
 )
-def test_a_limit_of_0_is_none(
-    tmp_path: Path, told: tuple[object, ...], limits: ArrayLimits
-) -> None:
+def test_a_limit_of_0_is_none(tmp_path: Path, told: tuple[object, ...], limits: ArrayLimits) -> None:
     """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 
@@ -62,9 +60,7 @@ def test_a_limit_of_0_is_none(
         ("accounting=true", 15),
     ],
 )
-def test_a_cell_says_after_how_long_records_are_written(
-    tmp_path: Path, reporting: str, seconds: float
-) -> None:
+def test_a_cell_says_after_how_long_records_are_written(tmp_path: Path, reporting: str, seconds: float) -> None:
     """Else it is as sge_conf(5) has it."""
     found = query_array_limits(cell(tmp_path, f"reporting_params   {reporting}\n"))
 

@@ -38,9 +38,7 @@ TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
 def _cell(tmp_path: Path) -> Iterator[GridEngineCell]:
     (tmp_path / "qsub").write_text(QSUB)
     (tmp_path / "qsub").chmod(0o755)
-    return GridEngineCell(
-        root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
-    )
+    return GridEngineCell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9)
 
 
 def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
@@ -77,9 +75,7 @@ def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell)
     assert "-q" not in words
 
 
-def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(
-    cell: GridEngineCell,
-) -> None:
+def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: GridEngineCell) -> None:
     answer = submit_held_job(cell, SPEC)
 
     assert (answer.result, answer.remote_id) == (SubmissionOutcome.ACCEPTED, "12")
@@ -131,9 +127,7 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
         for name, kind, host in values
     )
 
-    found = parse_repaired_xml(
-        document(queues), partial(parse_hosts_of_consumables, names=("slots", "lic"))
-    )
+    found = parse_repaired_xml(document(queues), partial(parse_hosts_of_consumables, names=("slots", "lic")))
 
     assert found == {"slots": ("n1",), "lic": ("global",)}
 

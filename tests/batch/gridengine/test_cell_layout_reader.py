@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.cell_demand_reader import (
-    parse_cell_demand,
-    parse_qhost,
-    query_demand_outputs,
-)
+from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand, parse_qhost, query_demand_outputs
 from gridbridge.batch.gridengine.cell_layout_reader import (
     host_resources_to_query,
     parse_cell_configuration,
@@ -106,8 +102,7 @@ def test_a_queue_says_what_it_takes_and_where() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")],
+    ("text", "expected"), [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")]
 )
 def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: str) -> None:
     assert expected == parse_values_by_host(text).on("n1", {"@big"})
@@ -125,21 +120,13 @@ def test_nothing_is_known_where_nobody_asked() -> None:
         (layout(queue={}), "queue: unknown; known are complexes, "),
         (layout(queues=[]), "queues: []; expected a table of tables by their names"),
         (layout(queues={"q": 3}), "queues.q: 3; expected a table of texts"),
-        (
-            layout(hostgroups={"@a": None}),
-            "hostgroups.@a: null; expected a text, a number or a list",
-        ),
-        (
-            layout(environments={"smp": {"slots": "many"}}),
-            'environments.smp.slots: "many"; expected a whole number',
-        ),
+        (layout(hostgroups={"@a": None}), "hostgroups.@a: null; expected a text, a number or a list"),
+        (layout(environments={"smp": {"slots": "many"}}), 'environments.smp.slots: "many"; expected a whole number'),
         (layout(deferred=["x"]), 'deferred: "x"; expected a whole number'),
     ],
     ids=["json", "list", "key", "table", "text", "null", "number", "job"],
 )
-def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
-    told: bytes, expected: str
-) -> None:
+def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(told: bytes, expected: str) -> None:
     with pytest.raises(ParseError) as error:
         parse_cell_configuration(told)
 
@@ -157,9 +144,7 @@ def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
-    return parse_cell_demand(
-        document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND))
-    )
+    return parse_cell_demand(document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND)))
 
 
 def test_tasks_of_campaigns_are_a_row_of_their_own() -> None:
@@ -172,9 +157,7 @@ def test_tasks_of_campaigns_are_a_row_of_their_own() -> None:
 
 def test_jobs_of_the_future_and_those_that_wait_for_others_are_told_apart() -> None:
     seen = cell(
-        (6, "a", "qw", ""),
-        (7, "a", "qw", ""),
-        (9, "a", "hqw", "<predecessor_jobs>6</predecessor_jobs>"),
+        (6, "a", "qw", ""), (7, "a", "qw", ""), (9, "a", "hqw", "<predecessor_jobs>6</predecessor_jobs>")
     ).waiting
 
     assert [(one.jobs, one.can_start, one.is_dependent) for one in seen] == [
@@ -238,10 +221,7 @@ def test_values_of_the_whole_cell_are_every_hosts() -> None:
 
     found = parse_cell_demand(empty, f"<qhost>{hosts}</qhost>".encode()).hosts
 
-    assert [(host.name, host.values) for host in found] == [
-        ("n1", (("color", "red"),)),
-        ("n2", (("color", "blue"),)),
-    ]
+    assert [(host.name, host.values) for host in found] == [("n1", (("color", "red"),)), ("n2", (("color", "blue"),))]
 
 
 ANSWERS = {
@@ -276,12 +256,7 @@ def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCell:
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")
         os.chmod(folder / name, 0o755)
     return GridEngineCell(
-        root=str(folder),
-        cell="default",
-        binaries=str(folder),
-        timeout_s=30,
-        qmaster_port="1",
-        execd_port="2",
+        root=str(folder), cell="default", binaries=str(folder), timeout_s=30, qmaster_port="1", execd_port="2"
     )
 
 
@@ -305,9 +280,7 @@ CHECKPOINTS = "-sckptl) echo blcr;;"
 SHOWN_LIST = '-su) printf \'name %s\\ntype ACL\\nentries alice,@%s\\n\' "$2" "$2";;'
 LISTS = {
     "qconf": ANSWERS["qconf"]
-    .replace(
-        "pe_list smp\\n", "pe_list smp\\nuser_lists staff,[n1=guests]\\nprojects NONE,[@all=p1]\\n"
-    )
+    .replace("pe_list smp\\n", "pe_list smp\\nuser_lists staff,[n1=guests]\\nprojects NONE,[@all=p1]\\n")
     .replace("-sckptl) echo no ckpt interface definition defined; exit 1;;", CHECKPOINTS)
     .replace("-sss)", f"{SHOWN_LIST}\n-sss)"),
     "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info/></job_info>';;
@@ -330,9 +303,7 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
     documents, _ = query_demand_outputs(answering(tmp_path, ANSWERS | LISTS))
     found = parse_cell_configuration(documents.qconf)
 
-    assert found.user_lists == {
-        name: GridEngineUserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")
-    }
+    assert found.user_lists == {name: GridEngineUserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")}
     assert found.projects == {7: "p1"}
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
     rows = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
@@ -352,8 +323,7 @@ def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "is_whole"),
-    [("@all", False), ("n1.example.org", False), ("n2", True), ("NONE", True)],
+    ("hosts", "is_whole"), [("@all", False), ("n1.example.org", False), ("n2", True), ("NONE", True)]
 )
 def test_a_list_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
     """Where qconf(1) has queues on hosts that are there, qstat(1) lists them."""
@@ -374,8 +344,7 @@ def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() 
     """Those that are held, run, or have one task left are not asked for."""
     rows = (("1", "qw", "1-3:1"), ("2", "hqw", "1-9:1"), ("3", "qw", "5"), ("4", "Rqw", "1,7-9:1"))
     text = "".join(
-        f"<job_list><JB_job_number>{job}</JB_job_number><state>{state}</state>"
-        f"<tasks>{tasks}</tasks></job_list>"
+        f"<job_list><JB_job_number>{job}</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
         for job, state, tasks in (*rows, ("5", "r", "1"))
     )
 
@@ -391,23 +360,14 @@ def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:
 
 def test_a_task_on_several_hosts_runs_once() -> None:
     """A parallel task is listed in each of its queues, and -tc counts tasks."""
-    task = (
-        "<job_list><JB_job_number>8</JB_job_number><state>r</state><slots>1</slots>"
-        "<tasks>1</tasks></job_list>"
-    )
+    task = "<job_list><JB_job_number>8</JB_job_number><state>r</state><slots>1</slots><tasks>1</tasks></job_list>"
     queue = (
-        "<Queue-List><name>all.q@{}</name><slots_used>1</slots_used><slots_total>1</slots_total>"
-        f"{task}</Queue-List>"
+        f"<Queue-List><name>all.q@{{}}</name><slots_used>1</slots_used><slots_total>1</slots_total>{task}</Queue-List>"
     )
     queues = queue.format("n1") + queue.format("n2")
-    wait = (
-        "<job_list><JB_job_number>8</JB_job_number><state>qw</state><slots>2</slots>"
-        "<tasks>2-6:1</tasks></job_list>"
-    )
+    wait = "<job_list><JB_job_number>8</JB_job_number><state>qw</state><slots>2</slots><tasks>2-6:1</tasks></job_list>"
     qstat = f"<job_info><queue_info>{queues}</queue_info><job_info>{wait}</job_info></job_info>"
     qhost = b"<qhost><host name='n1'/><host name='n2'/></qhost>"
-    seen = parse_cell_demand(
-        qstat.encode(), qhost, UTC, parse_cell_configuration(b'{"concurrency": {"8": 3}}')
-    )
+    seen = parse_cell_demand(qstat.encode(), qhost, UTC, parse_cell_configuration(b'{"concurrency": {"8": 3}}'))
 
     assert (seen.waiting[0].tasks, seen.waiting[0].capped) == (5, 3)

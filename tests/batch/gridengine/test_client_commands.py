@@ -9,9 +9,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_route import GridEngineCell
 
-CELL = GridEngineCell(
-    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
-)
+CELL = GridEngineCell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 
 
@@ -43,23 +41,12 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
         (JobRequest(priority=100), ()),
         (JobRequest(share=5), ("-js", "5")),
         (JobRequest(context=(("a", "1"), ("b", ""))), ("-ac", "a=1", "-ac", "b=")),
-        (
-            JobRequest(hard=(("h_rt", "60"), ("arch", ""))),
-            ("-hard", "-l", "h_rt=60", "-hard", "-l", "arch"),
-        ),
+        (JobRequest(hard=(("h_rt", "60"), ("arch", ""))), ("-hard", "-l", "h_rt=60", "-hard", "-l", "arch")),
         (JobRequest(soft=(("arch", "x"),)), ("-soft", "-l", "arch=x")),
         (JobRequest(stays=True), ("-hard", "-l", "remote=false")),
-        (
-            JobRequest(
-                hard=(("remote", "true"), ("hostname", "n1"), ("qname", "q"), ("gb_beta_free", "1"))
-            ),
-            (),
-        ),
+        (JobRequest(hard=(("remote", "true"), ("hostname", "n1"), ("qname", "q"), ("gb_beta_free", "1"))), ()),
     ],
-    ids=[
-        *("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"),
-        *("stays", "home"),
-    ],
+    ids=[*("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"), *("stays", "home")],
 )
 def test_a_request_is_passed_on_or_dropped(asked: JobRequest, words: tuple[str, ...]) -> None:
     assert submit(asked) == (*submit(JobRequest()), *words)
@@ -75,18 +62,11 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
 
     assert submit(best_effort) == (*submit(JobRequest()), *last)
     without = client_commands.preemptible_as_lowest_priority(SPEC.but(request=best_effort))
-    assert client_commands.submit_held_job_command(CELL, without)[-3:] == (
-        "-hard",
-        "-l",
-        "remote=false",
-    )
+    assert client_commands.submit_held_job_command(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
 
 
 def test_the_granted_slots_are_asked_for_not_the_range() -> None:
-    assert client_commands.submit_held_job_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == (
-        "mpi",
-        "3",
-    )
+    assert client_commands.submit_held_job_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
 
 
 def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -> None:
@@ -115,17 +95,14 @@ def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
         pytest.param(("job.sh", "-clear"), id="maybe the script's"),
     ],
 )
-def test_what_would_take_back_that_a_job_is_only_verified_is_refused(
-    words: tuple[str, ...],
-) -> None:
+def test_what_would_take_back_that_a_job_is_only_verified_is_refused(words: tuple[str, ...]) -> None:
     """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not with -verify"):
         client_commands.preview_submission_command(CELL, words)
 
 
 @pytest.mark.parametrize(
-    "words",
-    [client_commands.show_cell_status_command(CELL), client_commands.list_own_jobs_command(CELL)],
+    "words", [client_commands.show_cell_status_command(CELL), client_commands.list_own_jobs_command(CELL)]
 )
 def test_a_default_file_of_qstat_hides_no_job(words: tuple[str, ...]) -> None:
     """`-s r` in the site's or the caller's sge_qstat would make waiting jobs look gone."""
@@ -149,9 +126,11 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
 
     assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
     assert client_commands.explain_request_refusal(asked) == ""
-    assert client_commands.qsub_resource_options(
-        "-soft", (("vf", "1G"), ("virtual_free", "2G"))
-    ) == ("-soft", "-l", "virtual_free=2G")
+    assert client_commands.qsub_resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
+        "-soft",
+        "-l",
+        "virtual_free=2G",
+    )
 
 
 def test_a_resource_may_have_one_of_several_values() -> None:
@@ -169,10 +148,7 @@ def test_a_resource_may_have_one_of_several_values() -> None:
         (JobRequest(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
         (JobRequest(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
         (JobRequest(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
-        (
-            JobRequest(hard=(("mem", "2G"), ("mem", "3G"))),
-            "one value of a resource, not mem=2G and mem=3G",
-        ),
+        (JobRequest(hard=(("mem", "2G"), ("mem", "3G"))), "one value of a resource, not mem=2G and mem=3G"),
         (JobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
         (JobRequest(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
         (JobRequest(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
@@ -195,9 +171,7 @@ def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: s
         ((("a", "lx-*"), ("a<>", "x")), ((("a", "1"), ("a<>", "2")),), "a=lx-*&!x&(1|!2)"),
     ],
 )
-def test_conditions_about_strings_are_expressions(
-    hard: Pairs, either: tuple[Pairs, ...], said: str
-) -> None:
+def test_conditions_about_strings_are_expressions(hard: Pairs, either: tuple[Pairs, ...], said: str) -> None:
     """One for each name: of two `-l a=` qsub takes the last."""
     asked = JobRequest(hard=hard, either=either)
 

@@ -4,18 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.blocked_job_reader import (
-    ConsumableTable,
-    parse_blocked_jobs,
-    parse_consumable_amount,
-)
+from gridbridge.batch.gridengine.blocked_job_reader import ConsumableTable, parse_blocked_jobs, parse_consumable_amount
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.campaigns.preemption import (
-    CellRequestsAndResources,
-    QueueInstanceResources,
-    WaitingLocalRequest,
-)
+from gridbridge.model.campaigns.preemption import CellRequestsAndResources, QueueInstanceResources, WaitingLocalRequest
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
@@ -29,9 +21,7 @@ ROWS = (
     ("arch", "STRING", "==", "YES", "NO", "NONE"),
 )
 KEYS = ("name", "type", "relation", "requestable", "consumable", "default")
-TABLE = ConsumableTable(
-    QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS
-)
+TABLE = ConsumableTable(QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS)
 
 
 @pytest.fixture(name="cell", scope="module")
@@ -43,9 +33,7 @@ def test_only_consumables_are_asked_about() -> None:
     assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
 
 
-def test_requests_that_can_start_are_in_the_schedulers_order(
-    cell: CellRequestsAndResources,
-) -> None:
+def test_requests_that_can_start_are_in_the_schedulers_order(cell: CellRequestsAndResources) -> None:
     """One that is held is none, and of those that ask for the same the first is enough."""
     asked = {tuple(one.amounts.items()): one for one in cell.asked}
 
@@ -54,9 +42,7 @@ def test_requests_that_can_start_are_in_the_schedulers_order(
     assert asked[("mem", 3 * G),].task == 0
 
 
-def test_a_request_for_a_host_alone_has_its_environment_and_queues(
-    cell: CellRequestsAndResources,
-) -> None:
+def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: CellRequestsAndResources) -> None:
     """It takes a slot for each of its processes, and what each job takes without asking."""
     (alone,) = (one for one in cell.asked if one.alone)
 
@@ -75,9 +61,7 @@ def test_tasks_that_make_way_hold_what_they_asked_for(cell: CellRequestsAndResou
     tasks = [one for one in cell.holders if one.makes_way]
     others = [one for one in cell.holders if not one.makes_way]
 
-    assert [(one.host, one.amounts["mem"]) for one in tasks if "mem" in one.amounts] == [
-        ("beta-n1", 1.5 * G)
-    ] * 2
+    assert [(one.host, one.amounts["mem"]) for one in tasks if "mem" in one.amounts] == [("beta-n1", 1.5 * G)] * 2
     assert {1, 2} == {one.task for one in tasks if "mem" in one.amounts}
     assert all(one.since for one in cell.holders)
     assert [(one.host, one.amounts["mem"]) for one in others] == [("beta-n2", 2 * G)]
@@ -123,8 +107,5 @@ def test_amounts(text: str, amount: float | None) -> None:
 
 def test_what_a_job_takes_once_is_not_multiplied_by_its_slots() -> None:
     """But all else is (complex(5), JOB)."""
-    assert TABLE.amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {
-        "boot": 2,
-        "mem": 4 * G,
-    }
+    assert TABLE.amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {"boot": 2, "mem": 4 * G}
     assert TABLE.others((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)

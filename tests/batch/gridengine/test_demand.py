@@ -8,10 +8,7 @@ import pytest
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellResourceDefinition
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
-    GridEngineCellSnapshot,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot, WaitingJobGroup
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
@@ -34,9 +31,7 @@ def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
 def layout_of(**shortcuts: str) -> CellConfiguration:
     """Return a cell with these resources."""
     rows = [CellResourceDefinition(name=name, shortcut=short) for name, short in shortcuts.items()]
-    return CellConfiguration(
-        resources={key: one for one in rows for key in (one.name, one.shortcut)}
-    )
+    return CellConfiguration(resources={key: one for one in rows for key in (one.name, one.shortcut)})
 
 
 def asking(pe: str) -> list[WaitingJobGroup]:
@@ -55,10 +50,7 @@ def test_hosts_have_a_load() -> None:
 def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
     instances = parse_cell_demand(QSTAT, QHOST).instances
 
-    assert [(one.queue, one.host) for one in instances] == [
-        ("all.q", "alpha-n1"),
-        ("all.q", "alpha-n2"),
-    ]
+    assert [(one.queue, one.host) for one in instances] == [("all.q", "alpha-n1"), ("all.q", "alpha-n2")]
     assert [one.used for one in instances] == [sum(one.running) for one in instances]
     assert any(len(one.running) > 1 for one in instances)
 
@@ -67,9 +59,7 @@ def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
     instances = parse_cell_demand(QSTAT, QHOST).instances
     alone = instances[1].begun[1]
 
-    assert [one.used for one in instances] == [
-        sum(each.slots for each in one.begun) for one in instances
-    ]
+    assert [one.used for one in instances] == [sum(each.slots for each in one.begun) for one in instances]
     assert (alone.owner, alone.name, alone.slots) == ("alice", "gb.alpha.7.0.1", 1)
     assert alone.since == datetime(2026, 11, 23, 21, 14, 50, tzinfo=UTC)
 
@@ -87,9 +77,7 @@ def test_jobs_of_two_owners_are_two_rows() -> None:
     """One's jobs that don't start keep the other's from being demand no more than they start."""
     rows = (ROW.format(job, "qw", "2026-01-01T12:00:00", 1, "") for job in (7, 8, 9))
     owned = zip(("alice", "bob", "alice"), rows, strict=True)
-    jobs = "".join(
-        row.replace("<state>", f"<JB_owner>{owner}</JB_owner><state>") for owner, row in owned
-    )
+    jobs = "".join(row.replace("<state>", f"<JB_owner>{owner}</JB_owner><state>") for owner, row in owned)
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
 
     found = parse_cell_demand(document.encode(), QHOST).waiting
@@ -140,18 +128,14 @@ def test_times_are_those_of_the_zone_in_which_they_were_printed() -> None:
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "")
     document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
 
-    assert parse_cell_demand(document, QHOST, there).waiting[0].first_since == datetime(
-        2026, 1, 1, 10, tzinfo=UTC
-    )
+    assert parse_cell_demand(document, QHOST, there).waiting[0].first_since == datetime(2026, 1, 1, 10, tzinfo=UTC)
 
 
 def test_a_time_that_is_none_is_not_known() -> None:
     assert cell((1, "qw", "soon", 1, "")).waiting[0].oldest_since is None
 
 
-@pytest.mark.parametrize(
-    ("load", "expected"), [("3.19", 3.19), ("1.2K", 1200.0), ("-", None), ("", None)]
-)
+@pytest.mark.parametrize(("load", "expected"), [("3.19", 3.19), ("1.2K", 1200.0), ("-", None), ("", None)])
 def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -> None:
     row = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
 
@@ -172,14 +156,9 @@ def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -
         (EMPTY.replace(b"<job_info/>", ROW.format("x", "qw", "", 1, "").encode()), QHOST, "qstat:"),
         (EMPTY.replace(b"<job_info/>", NO_SLOTS), QHOST, "qstat: a job"),
     ],
-    ids=[
-        *("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"),
-        "no slots",
-    ],
+    ids=[*("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"), "no slots"],
 )
-def test_what_is_no_whole_answer_is_never_an_idle_cell(
-    qstat: bytes, qhost: bytes, why: str
-) -> None:
+def test_what_is_no_whole_answer_is_never_an_idle_cell(qstat: bytes, qhost: bytes, why: str) -> None:
     with pytest.raises(ParseError, match=f"^{why.replace('?', '.')}"):
         parse_cell_demand(qstat, qhost)
 
@@ -197,9 +176,7 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
         ("q", layout_of(quality="q"), "quality"),
     ],
 )
-def test_a_shortcut_is_read_as_its_resource(
-    shortcut: str, laid_out: CellConfiguration, expected: str
-) -> None:
+def test_a_shortcut_is_read_as_its_resource(shortcut: str, laid_out: CellConfiguration, expected: str) -> None:
     """By the cell's own list, and where it has none of that name by that of every cell."""
     asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)

@@ -32,17 +32,10 @@ class Site:
         known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
         self.cell = GridEngineCell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
 
-    def ends(
-        self, *numbers: int, looks_since: datetime | None = None
-    ) -> dict[str, dict[int, int | None]]:
+    def ends(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, int | None]]:
         """Return the exit statuses of tasks, by the accounts of their arrays."""
         asked = [
-            ArrayEndQuery(
-                job_id=number,
-                account=f"gc.alpha.3.{number}",
-                places=range(1, 9),
-                looks_since=looks_since,
-            )
+            ArrayEndQuery(job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9), looks_since=looks_since)
             for number in numbers
         ]
         return {
@@ -141,9 +134,7 @@ def test_what_was_rotated_away_is_read_while_nothing_has_ended_since(site: Site)
 
 
 @pytest.mark.parametrize("name", ["accounting.3", "accounting.5.gz", "accounting-20261127.gz"])
-def test_before_a_task_counts_as_lost_all_that_is_kept_since_it_was_sent_is_read(
-    site: Site, name: str
-) -> None:
+def test_before_a_task_counts_as_lost_all_that_is_kept_since_it_was_sent_is_read(site: Site, name: str) -> None:
     """After a weekend without an answer the files were rotated several times, and packed."""
     kept = site.file.parent / name
     lines = OURS + _task(1, 0, 7)

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import (
-    find_duplicate_arrays,
-    find_held_job,
-    query_job_state,
-    submit_held_job,
-)
+from gridbridge.batch.gridengine.submit import find_duplicate_arrays, find_held_job, query_job_state, submit_held_job
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import GridEngineCell
@@ -22,10 +17,7 @@ NAME = "gb.alpha.8.0.1"
 END = "</detailed_job_info>"
 UNKNOWN = "<unknown_jobs><element/></unknown_jobs>"
 ARRAY = "gc.alpha.8.1"
-ROW = (
-    "<job_list ><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name><JB_owner>{}</JB_owner>"
-    "{}</job_list>"
-)
+ROW = "<job_list ><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name><JB_owner>{}</JB_owner>{}</job_list>"
 TASKS = "<tasks>1-3:1</tasks>"
 VARIABLE = "<element><VA_variable>{}</VA_variable><VA_value>{}</VA_value></element>"
 MAIL = "__SGE_PREFIX__O_MAIL"
@@ -53,9 +45,7 @@ def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCell:
     qstat = folder / "qstat"
     qstat.write_text(QSTAT.format(folder))
     qstat.chmod(0o755)
-    return GridEngineCell(
-        root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
-    )
+    return GridEngineCell(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
 
 
 def listed(number: int, name: str = NAME, owner: str = "alice", tasks: str = "") -> str:
@@ -83,9 +73,7 @@ def asked(folder: Path) -> list[str]:
     ],
     ids=["none", "one", "the oldest", "not another's", "not without account", "only another's"],
 )
-def test_the_owners_oldest_job_of_that_name_is_meant(
-    tmp_path: Path, shown: str, found: str
-) -> None:
+def test_the_owners_oldest_job_of_that_name_is_meant(tmp_path: Path, shown: str, found: str) -> None:
     assert find_held_job(cell_of(tmp_path, shown, *ROWS), NAME, "alice") == found
 
 
@@ -98,9 +86,7 @@ def test_what_others_call_by_that_name_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_job_of_which_the_list_shows_the_beginning_of_the_name_is_found(tmp_path: Path) -> None:
-    assert (
-        find_held_job(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
-    )
+    assert find_held_job(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
 
 
 def test_who_has_no_job_of_that_name_is_not_asked_about_jobs(tmp_path: Path) -> None:
@@ -128,25 +114,17 @@ def a_cell(folder: Path, answer: str) -> GridEngineCell:
     qstat = folder / "qstat"
     qstat.write_text(f"#!/bin/sh\nexec cat {folder}/answer\n")
     qstat.chmod(0o755)
-    return GridEngineCell(
-        root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
-    )
+    return GridEngineCell(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
 
 
 def a_row(tasks: str, state: str) -> str:
-    return (
-        f"<job_list><JB_job_number>12</JB_job_number><state>{state}</state>"
-        f"<tasks>{tasks}</tasks></job_list>"
-    )
+    return f"<job_list><JB_job_number>12</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
 
 
 @pytest.mark.parametrize(
-    ("job", "letters"),
-    [("12.3", "hRwq"), ("12.4", "r"), ("12.5", "hRwq"), ("12.6", ""), ("12", ""), ("13.3", "")],
+    ("job", "letters"), [("12.3", "hRwq"), ("12.4", "r"), ("12.5", "hRwq"), ("12.6", ""), ("12", ""), ("13.3", "")]
 )
-def test_a_task_is_found_in_the_range_that_it_is_shown_in(
-    tmp_path: Path, job: str, letters: str
-) -> None:
+def test_a_task_is_found_in_the_range_that_it_is_shown_in(tmp_path: Path, job: str, letters: str) -> None:
     """Qstat shows tasks that wait together as 3-5:2; one that runs has a row of its own."""
     rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
     far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")

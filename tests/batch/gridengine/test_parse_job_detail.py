@@ -45,9 +45,7 @@ def test_an_error_has_its_reason() -> None:
     assert "100" in job.errors[0]
 
 
-@pytest.mark.parametrize(
-    "path", [CAPTURED / "job-unknown.xml", UNSEEN / "6.2u5-unknown.xml"], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("path", [CAPTURED / "job-unknown.xml", UNSEEN / "6.2u5-unknown.xml"], ids=lambda p: p.name)
 def test_an_unknown_job_is_a_value(path: Path) -> None:
     """The exit status of qstat is 0 for it."""
     assert read(path) == ()
@@ -75,9 +73,7 @@ def test_a_cut_document_is_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"\n", b"error: nothing\n", b"<detailed_job_info/>", b"<a><b></a>", b"\x00\xff<"],
-    ids=repr,
+    "data", [b"", b"\n", b"error: nothing\n", b"<detailed_job_info/>", b"<a><b></a>", b"\x00\xff<"], ids=repr
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):

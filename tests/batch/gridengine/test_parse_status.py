@@ -102,17 +102,15 @@ def test_an_idle_cluster() -> None:
     snapshot = read(CAPTURED / "idle.xml")
 
     assert (snapshot.pending, snapshot.free_slots, snapshot.jobs) == (0, 4, {})
-    assert [
-        (q.slots_used, q.slots_total, q.state.text, q.takes_batch) for q in snapshot.queues
-    ] == [(0, 2, "", True)] * 2
+    assert [(q.slots_used, q.slots_total, q.state.text, q.takes_batch) for q in snapshot.queues] == [
+        (0, 2, "", True)
+    ] * 2
 
 
 def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
     data = (CAPTURED / "idle.xml").read_bytes().replace(b"all.q@alpha-n1", b"transfer-beta@n")
 
-    seen = parse_cluster_snapshot(
-        data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"]
-    )
+    seen = parse_cluster_snapshot(data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"])
 
     assert (parse(data).free_slots, seen.free_slots) == (4, 2)
 
@@ -166,12 +164,7 @@ def test_only_wanted_jobs_and_transfers_are_kept() -> None:
     (suspended,) = (row for row in rows_of(everything) if row.name == "suspended")
     ours = parse((CAPTURED / "mixed.xml").read_bytes(), wanted={suspended.job_id})
 
-    assert {row.name for row in rows_of(ours)} == {
-        "suspended",
-        "gb.alpha.7.0.1",
-        "gb.alpha.8.0.1",
-        "gb.alpha.8.0.2",
-    }
+    assert {row.name for row in rows_of(ours)} == {"suspended", "gb.alpha.7.0.1", "gb.alpha.8.0.1", "gb.alpha.8.0.2"}
     assert (ours.pending, ours.free_slots) == (everything.pending, everything.free_slots)
 
 
@@ -220,9 +213,7 @@ def test_a_cut_document_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", WHOLE_LISTS)
 @given(data=st.data())
-def test_a_damaged_document_raises_nothing_but_a_parse_error(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_damaged_document_raises_nothing_but_a_parse_error(name: str, data: st.DataObject) -> None:
     """Whatever part of it is missing, the reader says so or reads; it never stumbles."""
     whole = (CAPTURED / name).read_bytes()
     begin = data.draw(st.integers(0, len(whole) - 1))

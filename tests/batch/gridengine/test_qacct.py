@@ -29,16 +29,9 @@ def read(path: Path) -> tuple[JobRunAccounting, ...]:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [
-        ("ok", [(0, 0, 0)]),
-        ("failed", [(0, 0, 3)]),
-        ("killed", [(0, 100, 137)]),
-        ("requeued", [(0, 25, 99), (0, 0, 0)]),
-    ],
+    [("ok", [(0, 0, 0)]), ("failed", [(0, 0, 3)]), ("killed", [(0, 100, 137)]), ("requeued", [(0, 25, 99), (0, 0, 0)])],
 )
-def test_the_end_is_told_by_failed_and_exit_status(
-    name: str, expected: list[tuple[int, int, int]]
-) -> None:
+def test_the_end_is_told_by_failed_and_exit_status(name: str, expected: list[tuple[int, int, int]]) -> None:
     ends = [(run.task, run.failed, run.exit_status) for run in read(CAPTURED / f"qacct-{name}.txt")]
 
     assert expected == ends
@@ -62,9 +55,7 @@ def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
 ) -> None:
     """`qdel -f` and a lost host leave no usage, and exit status 0 (sge_status(5), failed)."""
     (ok,) = read(CAPTURED / "qacct-ok.txt")
-    record = replace(
-        ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0
-    )
+    record = replace(ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0)
 
     end = job_end_of_record(record)
 
@@ -151,12 +142,9 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
+    assert classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
     assert (
-        classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
-    )
-    assert (
-        classify_job_end(job_end_of_record(replace(killed, deleted_by="")), walltime_s=60)
-        is TaskAttemptOutcome.SIGNAL
+        classify_job_end(job_end_of_record(replace(killed, deleted_by="")), walltime_s=60) is TaskAttemptOutcome.SIGNAL
     )
     assert (
         classify_job_end(job_end_of_record(replace(killed, deleted_by="NONE")), walltime_s=60)
@@ -166,9 +154,7 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "name", ["qacct-ok.txt", "qacct-killed.txt", "accounting.txt"], ids=lambda name: name
-)
+@pytest.mark.parametrize("name", ["qacct-ok.txt", "qacct-killed.txt", "accounting.txt"], ids=lambda name: name)
 def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
     """A cut between two records can't be seen; nothing else of a prefix is believed."""
     data = (CAPTURED / name).read_bytes()
@@ -220,9 +206,7 @@ def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() 
         b"half:a:gb.alpha.1.0.1:line\n",
     ]
 
-    found, skipped = read_accounting_lines(
-        b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha."
-    )
+    found, skipped = read_accounting_lines(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
 
     assert [record.job_id for _, record in found] == [2, 2]
     assert skipped == 2
@@ -255,14 +239,7 @@ OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
         smuggled(OURS.rstrip(b"\n") + b"z\n"),
         smuggled((OURS.rstrip(b"\n") + b"z\n") * 2),
     ],
-    ids=[
-        "one",
-        "after a head that is whole",
-        "before a tail that is whole",
-        "two",
-        "odd",
-        "odd ones",
-    ],
+    ids=["one", "after a head that is whole", "before a tail that is whole", "two", "odd", "odd ones"],
 )
 def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
     """Grid Engine writes a line feed in a request raw into the record's category."""
@@ -293,8 +270,7 @@ def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> by
 def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, int]]:
     """Return the array, place and exit status of each task of ours that is read."""
     asked = [
-        ArrayEndQuery(job_id=number, account=account, places=places)
-        for number, account in (ARRAY, (8, "gc.alpha.3.2"))
+        ArrayEndQuery(job_id=number, account=account, places=places) for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]
     found = read_array_task_records(b"".join(lines), asked)
     return [(one.job_id, one.task, one.exit_status) for one in found]
@@ -302,13 +278,7 @@ def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, in
 
 def test_the_tasks_of_several_arrays_are_read_at_once() -> None:
     """Those that were asked about: each under its array's number and account."""
-    others = (
-        task(1, array=(9, "gc.alpha.3.1")),
-        task(1, array=(7, "gc.alpha.3.11")),
-        task(9),
-        task(0),
-        b"--\n",
-    )
+    others = (task(1, array=(9, "gc.alpha.3.1")), task(1, array=(7, "gc.alpha.3.11")), task(9), task(0), b"--\n")
     found = tasks(task(2, 5), *others, OURS, task(3, array=(8, "gc.alpha.3.2")))
 
     assert found == [(7, 2, 5), (8, 3, 0)]

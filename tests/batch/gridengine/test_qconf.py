@@ -42,9 +42,7 @@ def cell(tmp_path: Path) -> GridEngineCell:
 
 def make(edit: SetupEdit, cell: GridEngineCell) -> int:
     line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
-    return subprocess.run(
-        ["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False
-    ).returncode
+    return subprocess.run(["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False).returncode
 
 
 def read(cell: GridEngineCell, name: str) -> str:
@@ -58,21 +56,13 @@ def write(cell: GridEngineCell, name: str, text: str) -> None:
 def test_folded_values_are_read_whole() -> None:
     shown = b"#h:\nload_sensor   /a, \\\n       /b\nparams   x=1 \\\n    y=2\nempty\n\n"
 
-    assert qconf.parse_object_attributes(shown) == {
-        "load_sensor": "/a,/b",
-        "params": "x=1 y=2",
-        "empty": "",
-    }
+    assert qconf.parse_object_attributes(shown) == {"load_sensor": "/a,/b", "params": "x=1 y=2", "empty": ""}
 
 
 def test_the_table_of_complexes_is_read_and_written_alike() -> None:
-    rows = qconf.parse_complex_table(
-        b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n"
-    )
+    rows = qconf.parse_complex_table(b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n")
 
-    expected = QconfComplexRow(
-        name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES"
-    )
+    expected = QconfComplexRow(name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES")
     assert rows == {"remote": expected}
     assert expected.row == "remote rm BOOL == YES NO 0 0"
 
@@ -83,9 +73,7 @@ def test_a_table_that_is_none_is_refused(shown: bytes) -> None:
         qconf.parse_complex_table(shown)
 
 
-@pytest.mark.parametrize(
-    ("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())]
-)
+@pytest.mark.parametrize(("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())])
 def test_a_list_of_names_may_be_a_sentence(shown: bytes, expected: tuple[str, ...]) -> None:
     assert qconf.parse_name_list(shown) == expected
 
@@ -106,9 +94,7 @@ def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) 
 
 
 @pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
-def test_a_table_that_could_not_be_read_is_never_written(
-    verb: SetupEditVerb, cell: GridEngineCell
-) -> None:
+def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, cell: GridEngineCell) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
     status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
 
@@ -119,21 +105,15 @@ def test_a_table_that_could_not_be_read_is_never_written(
 def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCell) -> None:
     write(cell, "table-ssconf", "a 1\nparams none\n")
 
-    make(
-        SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell
-    )
+    make(SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
 
     assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
 
 
 def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell) -> None:
-    make(
-        SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell
-    )
+    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
-    make(
-        SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell
-    )
+    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
 
     assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
 
@@ -162,25 +142,15 @@ def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> No
         (SetupEdit(verb=SetupEditVerb.ADMIT, kind="admin", name="h"), "-ah h"),
         (SetupEdit(verb=SetupEditVerb.DROP_QUEUE, name="q"), "-dq q"),
         (
-            SetupEdit(
-                verb=SetupEditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"
-            ),
+            SetupEdit(verb=SetupEditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"),
             "-rattr queue slots 4 q",
         ),
         (
-            SetupEdit(
-                verb=SetupEditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"
-            ),
+            SetupEdit(verb=SetupEditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"),
             "-mattr queue pe_list smp q",
         ),
         (
-            SetupEdit(
-                verb=SetupEditVerb.DROP,
-                kind="exechost",
-                name="h",
-                attribute="complex_values",
-                value="r=1",
-            ),
+            SetupEdit(verb=SetupEditVerb.DROP, kind="exechost", name="h", attribute="complex_values", value="r=1"),
             "-dattr exechost complex_values r=1 h",
         ),
     ],

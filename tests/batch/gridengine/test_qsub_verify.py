@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.qsub_verify import convert_qsub_verify_to_xml
-from gridbridge.batch.gridengine.submitted_request import (
-    parse_job_cwd,
-    parse_job_request,
-    parse_parallel_request,
-)
+from gridbridge.batch.gridengine.submitted_request import parse_job_cwd, parse_job_request, parse_parallel_request
 from gridbridge.errors import ParseError
 
 TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
@@ -28,9 +24,7 @@ def test_all_that_a_job_would_ask_for_is_read() -> None:
 
 
 def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
-    request = parse_job_request(
-        convert_qsub_verify_to_xml(b"job_number:                 unassigned\n", "bob")
-    )
+    request = parse_job_request(convert_qsub_verify_to_xml(b"job_number:                 unassigned\n", "bob"))
 
     assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
     assert (request.priority, request.notify) == (0, False)

@@ -25,9 +25,7 @@ def cell(tmp_path: Path) -> GridEngineCell:
     (tmp_path / "qconf").write_text(QCONF)
     (tmp_path / "qconf").chmod(0o755)
     folder = str(tmp_path)
-    return GridEngineCell(
-        root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10
-    )
+    return GridEngineCell(root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10)
 
 
 def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -> None:
@@ -36,19 +34,14 @@ def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -
 
     found = cell_object_queries.query_queue_settings(cell)
 
-    assert found == {
-        "a.q": {"qname": "a.q", "slots": "1,[n1=2]"},
-        "b.q": {"qname": "b.q", "slots": "3"},
-    }
+    assert found == {"a.q": {"qname": "a.q", "slots": "1,[n1=2]"}, "b.q": {"qname": "b.q", "slots": "3"}}
 
 
 def test_a_cell_without_queues_has_none(cell: GridEngineCell) -> None:
     assert cell_object_queries.query_queue_settings(cell) == {}
 
 
-def test_queues_that_are_there_and_not_shown_are_a_failure(
-    cell: GridEngineCell, tmp_path: Path
-) -> None:
+def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCell, tmp_path: Path) -> None:
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):

@@ -14,9 +14,7 @@ NO_ANSWER = (
 )
 
 NO_SUBMIT_HOST = 'Unable to run job: denied: host "h" is not a submit host\nExiting.'
-TOO_MANY = (
-    "Unable to run job: job rejected: Only 3 jobs are allowed per user (current job count: 3)"
-)
+TOO_MANY = "Unable to run job: job rejected: Only 3 jobs are allowed per user (current job count: 3)"
 
 
 @pytest.mark.parametrize(
@@ -28,20 +26,9 @@ TOO_MANY = (
         (NO_SUBMIT_HOST, SubmissionOutcome.DENIED),
         (TOO_MANY, SubmissionOutcome.BARRED),
         ("critical error: can't read bootstrap file", SubmissionOutcome.LATER),
-        (
-            'error: unable to contact qmaster using port 6444 on host "beta"',
-            SubmissionOutcome.LATER,
-        ),
+        ('error: unable to contact qmaster using port 6444 on host "beta"', SubmissionOutcome.LATER),
     ],
-    ids=[
-        "a name",
-        "a site's words",
-        "no answer",
-        "not from this host",
-        "a person's limit",
-        "no cell",
-        "no qmaster",
-    ],
+    ids=["a name", "a site's words", "no answer", "not from this host", "a person's limit", "no cell", "no qmaster"],
 )
 def test_an_answer_is_read_by_the_words_of_qsub_itself(words: str, expected: str) -> None:
     assert _read_answer(CompletedProgram(("qsub",), 1, b"", words.encode())).result == expected

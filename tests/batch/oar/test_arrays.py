@@ -22,9 +22,7 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
     return shown(Job_Id=job, **(known | other))
 
 
-def frontend(
-    scripts: str, jobs: list[dict[str, object]]
-) -> Callable[[OarServer, Argv, bytes], CompletedProgram]:
+def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServer, Argv, bytes], CompletedProgram]:
     """Return what answers for OAR: the names of waiting scripts, and these jobs."""
 
     def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
@@ -104,9 +102,7 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many tasks ended while nobody asked; no place is asked about twice."""
     asked: list[str] = []
 

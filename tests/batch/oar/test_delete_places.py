@@ -36,8 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
 
 
 @pytest.mark.parametrize(
-    ("places", "about", "deleted"),
-    [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())],
+    ("places", "about", "deleted"), [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())]
 )
 def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
     calls: list[Argv], places: str, about: str, deleted: tuple[str, ...]
@@ -56,9 +55,7 @@ def test_nothing_is_deleted_where_none_lives(calls: list[Argv]) -> None:
     assert len(calls) == 1
 
 
-def test_the_last_that_live_are_deleted_with_their_array(
-    calls: list[Argv], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_that_live_are_deleted_with_their_array(calls: list[Argv], monkeypatch: pytest.MonkeyPatch) -> None:
     """So that its script goes, too."""
     monkeypatch.setattr("tests.batch.oar.test_delete_places.JOBS", JOBS[:4])
 

@@ -28,9 +28,7 @@ class Frontend:
         self.server = OarServer(binaries=str(bin_folder), timeout_s=5)
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
 
-    def submit(
-        self, says: str, script: bytes, size: int = -1, verb: str = "submit"
-    ) -> tuple[int, str, list[str]]:
+    def submit(self, says: str, script: bytes, size: int = -1, verb: str = "submit") -> tuple[int, str, list[str]]:
         """Submit a script; return the status, what was said, and the files that wait."""
         self.tell(self.oarsub, says)
         count = str(len(script) if size < 0 else size)

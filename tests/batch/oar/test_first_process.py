@@ -51,9 +51,7 @@ class Node:
 
     def launch(self, **environment: str) -> "subprocess.Popen[bytes]":
         """Start the file's job as OAR does."""
-        self.started.append(
-            subprocess.Popen(["/usr/bin/perl", self.file], env=self.env | environment)
-        )
+        self.started.append(subprocess.Popen(["/usr/bin/perl", self.file], env=self.env | environment))
         return self.started[-1]
 
     def run(self, script: str, cwd: str = "") -> int:
@@ -155,9 +153,7 @@ def test_a_signal_that_comes_before_the_keeper_knows_its_job_is_not_lost(node: N
 
 
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["running", "stopped"])
-def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(
-    node: Node, is_stopped: bool
-) -> None:
+def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(node: Node, is_stopped: bool) -> None:
     keeper = node.start(f"(trap '' TERM HUP; {TICKING}) & wait\n")
     node.until_ticking()
     if is_stopped:

@@ -72,9 +72,7 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     place.mkdir()
     server = OarServer(timeout_s=5, binaries=str(tmp_path), ends=str(path))
     oarsub = (oar_commands.ENDED, "command")
-    argv = list(
-        oar_commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
-    )
+    argv = list(oar_commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)))
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
     subprocess.run(argv, env=env, check=True, capture_output=True, input=b"")
@@ -86,9 +84,7 @@ PRETEND = 'echo "$0" >$HOME/asked; echo OAR_JOB_ID=12'
 
 
 @pytest.mark.parametrize("tag", ["END", "ERROR"])
-def test_a_job_tells_its_end_to_who_listens_and_forgets_how(
-    tmp_path: Path, listener: Listener, tag: str
-) -> None:
+def test_a_job_tells_its_end_to_who_listens_and_forgets_how(tmp_path: Path, listener: Listener, tag: str) -> None:
     """OAR calls the program with what we said, and the job's id, name, what happened and why."""
     program, *words = submitted(tmp_path, listener.path)
     argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")

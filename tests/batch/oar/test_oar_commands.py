@@ -55,9 +55,7 @@ def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
         (1, "0", "/nodes=1/resource_id=1,walltime=0:0:1"),
     ],
 )
-def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(
-    slots: int, limit: str, expected: str
-) -> None:
+def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(slots: int, limit: str, expected: str) -> None:
     """A walltime of `3600` would be as many hours (oarsub(1))."""
     assert oar_commands.oarsub_resource_option(request(h_rt=limit), slots) == expected
 
@@ -109,23 +107,20 @@ def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
 
     assert oar_commands.oarsub_property_condition(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
     assert oar_commands.explain_request_refusal(asked) == ""
-    assert "1 OR 1" in oar_commands.explain_request_refusal(
-        JobRequest(either=((("a", "1"), ("1 OR 1", "x")),))
-    )
+    assert "1 OR 1" in oar_commands.explain_request_refusal(JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)))
     assert oar_commands.explain_request_refusal(JobRequest(either=((("a", "x\\"), ("b", "y")),)))
 
 
 @pytest.mark.parametrize(
-    ("slots", "expected"),
-    [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")],
+    ("slots", "expected"), [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")]
 )
 def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expected: str) -> None:
     asked = request_of(("/gpu", "2"))
 
-    assert (
-        oar_commands.oarsub_resource_option(asked, slots),
-        oar_commands.oarsub_property_condition(asked),
-    ) == (expected, "")
+    assert (oar_commands.oarsub_resource_option(asked, slots), oar_commands.oarsub_property_condition(asked)) == (
+        expected,
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,9 +131,7 @@ def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expec
         (((2, 4), (1, 1)), "/nodes=2/resource_id=4+/nodes=1/resource_id=1,walltime=0:1:0"),
     ],
 )
-def test_slots_lie_on_the_nodes_of_their_groups(
-    groups: tuple[tuple[int, int], ...], expected: str
-) -> None:
+def test_slots_lie_on_the_nodes_of_their_groups(groups: tuple[tuple[int, int], ...], expected: str) -> None:
     asked = request(h_rt="60").but(groups=groups)
 
     assert oar_commands.oarsub_resource_option(asked, 9) == expected
@@ -177,16 +170,11 @@ def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) 
 
 
 def test_several_queues_are_refused() -> None:
-    assert (
-        oar_commands.explain_request_refusal(JobRequest(targets="a,b"))
-        == "OAR has no -q a,b, only one queue"
-    )
+    assert oar_commands.explain_request_refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b, only one queue"
 
 
 def test_an_endless_limit_is_none() -> None:
-    assert (
-        oar_commands.oarsub_resource_option(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
-    )
+    assert oar_commands.oarsub_resource_option(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
 
 
 def test_each_program_has_an_alarm_within_the_limit() -> None:
@@ -197,9 +185,7 @@ def test_each_program_has_an_alarm_within_the_limit() -> None:
     assert argv[3:] == ("14", "/usr/bin/oarstat", "-f", "-J", "-j", "12")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("it's", "'it\\'s'"), ("a\\", "'a\\\\'"), ("$x", "'$x'")]
-)
+@pytest.mark.parametrize(("text", "expected"), [("it's", "'it\\'s'"), ("a\\", "'a\\\\'"), ("$x", "'$x'")])
 def test_a_word_is_quoted_for_perl(text: str, expected: str) -> None:
     assert oar_commands.quote_for_perl(text) == expected
 
@@ -221,12 +207,10 @@ def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
 
 
 def test_relations_of_sql_are_asked_for_in_its_words() -> None:
-    asked = JobRequest(
-        hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1"))
-    )
+    asked = JobRequest(hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1")))
 
     condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"
-    assert (
-        oar_commands.oarsub_property_condition(asked),
-        oar_commands.explain_request_refusal(asked),
-    ) == (condition, "")
+    assert (oar_commands.oarsub_property_condition(asked), oar_commands.explain_request_refusal(asked)) == (
+        condition,
+        "",
+    )

@@ -16,10 +16,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.cell_configuration import ParallelSlotDistribution
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
-    RunningTaskGroup,
-    TaskResourceRequests,
-)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup, TaskResourceRequests
 from gridbridge.model.states import QueueInstanceStateFact
 from tests.batch.oar.test_oar_output import shown
 
@@ -125,9 +122,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
 def test_groups_that_lie_in_different_ways_count_by_themselves(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
-    found = smallest_slot_alternative(
-        f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message
-    )
+    found = smallest_slot_alternative(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
 
     assert [group[:3] for group in found.groups] == groups
     assert not groups or found.slots == sum(group[0] for group in groups)
@@ -210,10 +205,7 @@ def test_a_job_inside_a_container_job_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
-    assert (plan.add, [refused.cause for refused in plan.refused]) == (
-        0,
-        [BalanceRefusalCause.INNER],
-    )
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [BalanceRefusalCause.INNER])
 
 
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
@@ -258,9 +250,7 @@ def test_a_node_with_a_dead_resource_has_those_that_live() -> None:
     dead = resource(2, "n1", state="Dead")
     cell, _ = parse_oar_demand(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
 
-    assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [
-        (2, set())
-    ]
+    assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [(2, set())]
     assert cell.hosts[0].load == 0.0
 
 
@@ -269,9 +259,7 @@ DEAD = [resource(9, "n4", state="Dead")]
 REST = [resource(number, "n5", **HALTED) for number in (10, 11)]
 
 
-@pytest.mark.parametrize(
-    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
-)
+@pytest.mark.parametrize("wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"])
 @pytest.mark.parametrize("more", [[], DEAD, REST, DEAD + REST])
 def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, object]]) -> None:
     plan = _plan(document([*UNLIKE, *more], _waiting(wanted)))
@@ -279,9 +267,7 @@ def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, ob
     assert (plan.figures.fit, plan.add) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
-)
+@pytest.mark.parametrize("wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"])
 def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     """The job would need the new node, too: it waits for those that run."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
@@ -328,9 +314,7 @@ def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
         (("/nodes=1/core=8", "/nodes=1/core=9"), 0),
     ],
 )
-def test_nodes_are_added_by_the_least_way_that_they_could_run(
-    ways: Sequence[str], add: int
-) -> None:
+def test_nodes_are_added_by_the_least_way_that_they_could_run(ways: Sequence[str], add: int) -> None:
     """With three free slots on two nodes of two, of which one is idle."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
@@ -367,16 +351,12 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     assert (usual["n2"].running, usual["n2"].free) == ((), 2)
     assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
     begun = datetime(1970, 1, 2, tzinfo=UTC)
-    assert usual["n1"].begun == (
-        RunningTaskGroup(owner="alice", name="solve", slots=1, since=begun),
-    )
+    assert usual["n1"].begun == (RunningTaskGroup(owner="alice", name="solve", slots=1, since=begun),)
     assert layout.queues["besteffort"].is_best_effort
 
 
 def test_a_job_that_is_being_launched_has_its_slots() -> None:
-    cell, _ = parse_oar_demand(
-        document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE
-    )
+    cell, _ = parse_oar_demand(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
 
@@ -420,10 +400,10 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
 
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
-    assert (
-        node_power.parse_node_facts(plain, "n1").is_idle,
-        node_power.parse_node_facts(plain, "n2").is_idle,
-    ) == (True, False)
+    assert (node_power.parse_node_facts(plain, "n1").is_idle, node_power.parse_node_facts(plain, "n2").is_idle) == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(

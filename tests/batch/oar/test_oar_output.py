@@ -66,15 +66,7 @@ def test_an_empty_answer_has_no_job(empty: bytes) -> None:
 
 @pytest.mark.parametrize(
     "half",
-    [
-        b"{",
-        answer(shown())[:-1],
-        b"[]",
-        b'{"13": 1}',
-        b'{"13": {"Job_Id": 13}}',
-        b"\xff",
-        answer(shown(Job_Id="7x")),
-    ],
+    [b"{", answer(shown())[:-1], b"[]", b'{"13": 1}', b'{"13": {"Job_Id": 13}}', b"\xff", answer(shown(Job_Id="7x"))],
 )
 def test_half_an_answer_is_none(half: bytes) -> None:
     with pytest.raises(ParseError):
@@ -118,9 +110,7 @@ def test_a_state_has_letters(state: str, events: tuple[str, ...], letters: str) 
     [((), True), (("RESUME_JOB", "HOLD_WAITING_JOB"), False), (("FRAG_JOB_REQUEST",), False)],
     ids=["submitted", "held again", "deleted"],
 )
-def test_a_held_job_is_new_until_it_is_released_or_deleted(
-    events: tuple[str, ...], is_new: bool
-) -> None:
+def test_a_held_job_is_new_until_it_is_released_or_deleted(events: tuple[str, ...], is_new: bool) -> None:
     assert job(*events, state="Hold").is_new == is_new
 
 
@@ -141,10 +131,7 @@ def test_an_exit_code_is_a_wait_status(code: int, expected: JobEnd) -> None:
 
 def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
     events = ("FRAG_JOB_REQUEST", "WALLTIME")
-    told = [
-        status._end_of(job(*events, state="Error", exit_code=code, startTime=1))
-        for code in (9, None)
-    ]
+    told = [status._end_of(job(*events, state="Error", exit_code=code, startTime=1)) for code in (9, None)]
 
     assert [end and end.reason for end in told] == ["WALLTIME: about WALLTIME"] * 2
 
@@ -159,9 +146,7 @@ def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
     ],
     ids=["walltime", "preempted", "lost", "preempted and submitted again"],
 )
-def test_events_tell_the_same_in_every_order(
-    events: tuple[str, ...], code: int | None, reason: str | None
-) -> None:
+def test_events_tell_the_same_in_every_order(events: tuple[str, ...], code: int | None, reason: str | None) -> None:
     """OAR gives them in none, and a walltime's kill is asked for before it is told."""
     listed = shown(*events, state="Error", exit_code=code, startTime=1)
     ends = [
@@ -287,8 +272,7 @@ def test_a_job_that_died_of_its_preemption_has_no_end_that_anybody_saw(
 
 def test_a_job_that_was_lost_was_not_preempted() -> None:
     lost, preempted = (
-        status._end_of(job(event, state="Error", startTime=1))
-        for event in ("EXTERMINATE_JOB", "BESTEFFORT_KILL")
+        status._end_of(job(event, state="Error", startTime=1)) for event in ("EXTERMINATE_JOB", "BESTEFFORT_KILL")
     )
 
     assert lost
@@ -405,10 +389,10 @@ def test_a_node_counts_with_its_living_resources() -> None:
     )
     queues = status._queues(seen, (), NOW)
 
-    assert [
-        (one.host, one.state.text, one.slots_used, one.slots_total, one.free_slots)
-        for one in queues
-    ] == [("n1", "", 1, 2, 1), ("n2", "u", 0, 2, 0)]
+    assert [(one.host, one.state.text, one.slots_used, one.slots_total, one.free_slots) for one in queues] == [
+        ("n1", "", 1, 2, 1),
+        ("n2", "u", 0, 2, 0),
+    ]
 
 
 def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,9 +448,7 @@ def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
 def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver of the database says so, and oarstat ends with 0: no job is gone by that."""
     said = b"DBD::Pg::st execute failed: ERROR:  relation does not exist"
-    done = CompletedProgram(
-        argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said
-    )
+    done = CompletedProgram(argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said)
     monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
 
     with pytest.raises(ParseError, match="execute failed"):

@@ -52,9 +52,7 @@ class Oar:
         return [self._ids_of(condition) for word, condition in pairwise(words) if word == "--sql"]
 
     def _ids_of(self, condition: str) -> list[int]:
-        return [
-            row[0] for row in self._tables.execute(f"SELECT job_id FROM jobs WHERE {condition}")
-        ]
+        return [row[0] for row in self._tables.execute(f"SELECT job_id FROM jobs WHERE {condition}")]
 
 
 @pytest.fixture
@@ -78,9 +76,7 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
     yields = oar.submit(state="Running", queue="besteffort")
     wanted = {ours, runs, dying, campaign}
 
-    waiting, whole, lines = oar.shown(
-        server_queries.nodes_and_jobs_query_command(SERVER, wanted, {campaign})
-    )
+    waiting, whole, lines = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, wanted, {campaign}))
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
     assert whole == [runs, dying, orphan, copy]
@@ -89,15 +85,11 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
 
 @pytest.mark.parametrize("name", ["", "gb.alpha.9.0.1", "gc.alpha.9.1"])
 @pytest.mark.parametrize("state", ["Hold", "Running", "Waiting"])
-def test_what_is_shown_whole_does_not_grow_with_others_jobs(
-    oar: Oar, name: str, state: str
-) -> None:
+def test_what_is_shown_whole_does_not_grow_with_others_jobs(oar: Oar, name: str, state: str) -> None:
     """Whatever they are called: names can be forged. Only what waits has lines."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(
-        server_queries.nodes_and_jobs_query_command(SERVER, {ours}, ())
-    )
+    waiting, whole, lines = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, {ours}, ()))
     oar.submit(4500, state, name=name)
     later = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, {ours}, ()))
 
@@ -179,7 +171,4 @@ def test_held_jobs_of_which_a_line_alone_is_shown_are_told_as_held() -> None:
     lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
     cell, _ = parse_oar_demand(document(TWO, waits, lines=lines), "all.q")
 
-    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
-        ((20, 21), 2, True),
-        ((30, 31), 2, False),
-    ]
+    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [((20, 21), 2, True), ((30, 31), 2, False)]

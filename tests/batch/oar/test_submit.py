@@ -10,9 +10,7 @@ CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"
 FAILED = "[ERROR] Oarsub failed, please verify your request syntax.\n"
 NO_COLUMN = 'DBD::Pg::st execute failed: ERROR:  column "nonesuch" does not exist\nLINE 4: ...\n'
 SERVER_DOWN = "[ERROR] Cannot connect to executor gamma-master:6666. Job is killed.\n"
-DATABASE_DOWN = (
-    "DBI connect('database=oar',...) failed: Connection refused at OAR/IO.pm line 307.\n"
-)
+DATABASE_DOWN = "DBI connect('database=oar',...) failed: Connection refused at OAR/IO.pm line 307.\n"
 ARRAY = "Simple array job submission is used\n"
 NO_FILE = "/!\\ Invalid stdout file name (bad character)\n"
 TOO_MUCH = "There are not enough resources for your request\n"
@@ -29,38 +27,18 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
             f"{CHATTER}{NO_COLUMN}OAR_JOB_ID=-5\n{FAILED}",
             (SubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist'),
         ),
-        (
-            8,
-            f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}",
-            (SubmissionOutcome.REFUSED, "", TOO_MUCH.strip()),
-        ),
-        (
-            251,
-            f"{CHATTER}{ARRAY}{NO_COLUMN}",
-            (SubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist'),
-        ),
+        (8, f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}", (SubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
+        (251, f"{CHATTER}{ARRAY}{NO_COLUMN}", (SubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist')),
         (251, f"{CHATTER}{ARRAY}{TOO_MUCH}", (SubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
-        (
-            251,
-            f"{CHATTER}{ARRAY}{DATABASE_DOWN}",
-            (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip()),
-        ),
+        (251, f"{CHATTER}{ARRAY}{DATABASE_DOWN}", (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
         (244, NO_FILE, (SubmissionOutcome.REFUSED, "", NO_FILE.strip())),
         (248, f"{CHATTER}{NO_QUEUE}", (SubmissionOutcome.REFUSED, "", NO_QUEUE.strip())),
         (254, BY_RULE, (SubmissionOutcome.REFUSED, "", "at most 1 h here")),
-        (
-            9,
-            f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}",
-            (SubmissionOutcome.UNSURE, "", SERVER_DOWN.strip()),
-        ),
+        (9, f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}", (SubmissionOutcome.UNSURE, "", SERVER_DOWN.strip())),
         (8, f"{DATABASE_DOWN}OAR_JOB_ID=\n", (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
         (142, DATABASE_DOWN, (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
         (-14, DATABASE_DOWN, (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
-        (
-            0,
-            CHATTER,
-            (SubmissionOutcome.UNSURE, "", CHATTER.removeprefix("[ADMISSION RULE] ").strip()),
-        ),
+        (0, CHATTER, (SubmissionOutcome.UNSURE, "", CHATTER.removeprefix("[ADMISSION RULE] ").strip())),
         (75, "", (SubmissionOutcome.LATER, "", "oarsub said nothing: 75")),
         (127, "", (SubmissionOutcome.LATER, "", "oarsub said nothing: 127")),
     ],

@@ -21,20 +21,13 @@ from gridbridge.errors import (
     ParseError,
     RootLedgerUnreadable,
 )
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def array(
-    number: int, copies_beyond_s: int | None = None
-) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
+def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
     """Return an array of two tasks."""
     one = CampaignArray(
         campaign=12,
@@ -47,14 +40,7 @@ def array(
     )
     tasks = (2 * number, 2 * number + 1)
     attempts = (
-        TaskAttempt(
-            campaign=12,
-            task=task,
-            attempt=1,
-            array=number,
-            place=place,
-            outcome=TaskAttemptOutcome.PENDING,
-        )
+        TaskAttempt(campaign=12, task=task, attempt=1, array=number, place=place, outcome=TaskAttemptOutcome.PENDING)
         for place, task in enumerate(tasks, start=1)
     )
     return one, tuple(attempts)
@@ -81,11 +67,7 @@ def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
 
 def test_several_arrays_go_by_one_call(helper: Helper) -> None:
     """Each with its error; those of which nothing is told were not begun."""
-    helper.says = (
-        0,
-        "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n",
-        "",
-    )
+    helper.says = (0, "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n", "")
 
     sent = array_submission.send(tuple(array(number) for number in range(1, 8)))
 
@@ -131,9 +113,7 @@ def delete_one(one: CampaignArray) -> None:
 
 
 @pytest.mark.parametrize("act", [array_submission.delete, delete_one])
-def test_what_root_does_not_know_was_not_deleted(
-    helper: Helper, act: Callable[[CampaignArray], None]
-) -> None:
+def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[CampaignArray], None]) -> None:
     """Root acts on what its ledger has alone; of what was never submitted there is nothing."""
     one, _ = array(1)
     helper.says = (0, "\n", "")
@@ -145,9 +125,7 @@ def test_what_root_does_not_know_was_not_deleted(
 
 
 @pytest.mark.parametrize("act", [array_submission.delete, array_submission.release, delete_one])
-@pytest.mark.parametrize(
-    ("status", "error"), [(6, OwnerAccountGone), (7, RootLedgerUnreadable), (75, CommandFailed)]
-)
+@pytest.mark.parametrize(("status", "error"), [(6, OwnerAccountGone), (7, RootLedgerUnreadable), (75, CommandFailed)])
 def test_why_root_acts_as_nobody_is_told(
     helper: Helper, act: Callable[[CampaignArray], None], status: int, error: type[Exception]
 ) -> None:

@@ -42,9 +42,7 @@ def _policy(tmp_path: Path) -> NotificationsSection:
     return NotificationsSection(mail=f"{tmp_path}/mail", command=f"{tmp_path}/chat")
 
 
-def test_the_sites_command_is_given_whom_and_what(
-    policy: NotificationsSection, tmp_path: Path
-) -> None:
+def test_the_sites_command_is_given_whom_and_what(policy: NotificationsSection, tmp_path: Path) -> None:
     """One word, and the lines on its standard input; nothing in them is run."""
     deliver_notification(message(NotificationChannel.JABBER, "alice@chat"), policy)
 

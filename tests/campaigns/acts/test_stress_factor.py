@@ -30,24 +30,18 @@ def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> Non
     ) == {"beta": told}
 
 
-def test_what_a_script_says_beside_no_number_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_script_says_beside_no_number_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It may have failed and ended with 0."""
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\necho no such volume >&2\n")
     script.chmod(0o755)
 
-    stress_and_mail_programs.run_cluster_stress_scripts(
-        {"beta": ClusterCampaignsSection(stress_script=str(script))}
-    )
+    stress_and_mail_programs.run_cluster_stress_scripts({"beta": ClusterCampaignsSection(stress_script=str(script))})
 
     assert "why='it told no number: script: no such volume'" in caplog.text
 
 
-def test_a_script_that_never_answers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\nsleep 300\n")
     script.chmod(0o755)

@@ -24,11 +24,7 @@ from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaign,
-    ShownCampaigns,
-    ShownForecastErrors,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns, ShownForecastErrors
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -58,9 +54,7 @@ def _published(tmp_path: Path) -> str:
         shown(30, 0, CampaignState.PAUSED),
         shown(31, 5, CampaignState.CANCELLED),
     )
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
     return str(tmp_path)
 
 
@@ -80,12 +74,7 @@ def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) ->
         "30          sweep",
         "31          sweep",
     ]
-    assert [line[69:] for line in lines[1:]] == [
-        "T  300/300 (100%)",
-        "R  7/300 (2%)",
-        "P  0/300 (0%)",
-        "C  5/300 (1%)",
-    ]
+    assert [line[69:] for line in lines[1:]] == ["T  300/300 (100%)", "R  7/300 (2%)", "P  0/300 (0%)", "C  5/300 (1%)"]
     assert lines[1][32:49].rstrip() == "alice"
 
 
@@ -100,10 +89,7 @@ def test_a_line_is_cigris_to_the_letter(published: str) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "said"),
-    [
-        ("published", "campaigns.json: not what this version of gridbridge publishes"),
-        ("x", "x: no"),
-    ],
+    [("published", "campaigns.json: not what this version of gridbridge publishes"), ("x", "x: no")],
     ids=["odd", "not there"],
 )
 def test_what_can_not_be_read_is_told_in_a_line(
@@ -114,9 +100,7 @@ def test_what_can_not_be_read_is_told_in_a_line(
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(
-            partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat"
-        )
+        error_boundary.run_program(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
 
     out, err = capsys.readouterr()
     assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
@@ -162,9 +146,7 @@ def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
         (["-j", "2.0", "-O", "-E"], "give one of -C, -O and -E, not several"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
-    published: str, options: list[str], words: str
-) -> None:
+def test_options_that_do_not_go_together_are_told(published: str, options: list[str], words: str) -> None:
     """In a sentence."""
     done = stat(published, *options)
 
@@ -180,11 +162,7 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
     ("options", "status", "words"),
     [
         (["-j", "{}"], 1, "clusters: it names no cluster"),
-        (
-            ["-j", '{"clusters": ["beta"]}'],
-            1,
-            'clusters = ["beta"]: it is not a table; expected at',
-        ),
+        (["-j", '{"clusters": ["beta"]}'], 1, 'clusters = ["beta"]: it is not a table; expected at'),
         (["-j", "not"], 1, "JSON or TOML"),
         ([], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON, -,"),
@@ -192,11 +170,7 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["--array", "1", "--each-line", "a", "--", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["-", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["--array", "1-9"], 2, "no command stands after --"),
-        (
-            ["--array", "9-1", "--clusters", "a", "--", "x"],
-            2,
-            "--array 9-1: the last number is less than the first",
-        ),
+        (["--array", "9-1", "--clusters", "a", "--", "x"], 2, "--array 9-1: the last number is less than the first"),
         (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': it names no cluster"),
         (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
         (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "expected at most 10000000"),
@@ -265,9 +239,7 @@ def test_a_campaign_that_was_taken_is_told_in_cigris_words(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("option", ["-d", "--details"])
-def test_a_campaign_that_was_taken_is_told_with_all_of_it(
-    monkeypatch: pytest.MonkeyPatch, option: str
-) -> None:
+def test_a_campaign_that_was_taken_is_told_with_all_of_it(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     """CiGri's -d prints its JSON between the two lines that scripts read."""
     text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
@@ -297,9 +269,7 @@ def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
-@pytest.mark.parametrize(
-    ("command", "words"), [(gridsub, ["-j", JDL]), (griddel, ["1"]), (gridnotify, ["-l"])]
-)
+@pytest.mark.parametrize(("command", "words"), [(gridsub, ["-j", JDL]), (griddel, ["1"]), (gridnotify, ["-l"])])
 def test_what_may_be_done_has_a_status_of_its_own(
     monkeypatch: pytest.MonkeyPatch, command: Command, words: list[str]
 ) -> None:
@@ -320,11 +290,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
 @pytest.mark.parametrize("options", [[], ["--debug"]], ids=["plain", "debug"])
 @pytest.mark.parametrize(
     ("text", "status", "error"),
-    [
-        ("{}", 1, "ConfigError"),
-        (JDL, 75, "NoRunnerForRequest"),
-        ('{"name": "odd"}', 2, "RuntimeError"),
-    ],
+    [("{}", 1, "ConfigError"), (JDL, 75, "NoRunnerForRequest"), ('{"name": "odd"}', 2, "RuntimeError")],
     ids=["refused", "unreachable", "unexpected"],
 )
 def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
@@ -399,11 +365,7 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
     answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
-    monkeypatch.setattr(
-        campaign_client,
-        "request_runner_replies",
-        lambda *words, **_: asked.append(words) or answers,
-    )  # type: ignore[func-returns-value]
+    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
     answers[2] = OwnerRequestReply.NOT_THEIRS
@@ -464,16 +426,12 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
-    with pytest.raises(
-        campaign_client.CampaignSubmissionRefusal, match="nothing of a campaign is ever run as root"
-    ):
+    with pytest.raises(campaign_client.CampaignSubmissionRefusal, match="nothing of a campaign is ever run as root"):
         campaign_client.submit_campaign(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
 
 
-@pytest.mark.parametrize(
-    ("option", "is_told"), [("--type", True), ("--wait", True), ("--seed", False)]
-)
+@pytest.mark.parametrize(("option", "is_told"), [("--type", True), ("--wait", True), ("--seed", False)])
 def test_our_options_behind_a_script_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, is_told: bool
 ) -> None:
@@ -521,11 +479,7 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
-    monkeypatch.setattr(
-        campaign_client,
-        "request_runner_replies",
-        lambda *words, **_: asked.append(words) or answers,
-    )  # type: ignore[func-returns-value]
+    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 

@@ -72,14 +72,7 @@ DOWN = CampaignEvent(
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
     ShownCampaignCluster(
-        name="beta",
-        kind="gridengine",
-        slots=8,
-        used=4,
-        free=2,
-        running=1,
-        waiting=1,
-        used_by_campaigns=2,
+        name="beta", kind="gridengine", slots=8, used=4, free=2, running=1, waiting=1, used_by_campaigns=2
     ),
     ShownCampaignCluster(name="gamma", kind="oar"),
 )
@@ -102,15 +95,11 @@ def _published(tmp_path: Path) -> str:
         events=2,
     )
     quiet = replace(one, number=13, events=0)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
     published_campaign_files.publish_campaign_value(
         ShownCampaignEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
     )
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignClusters(at=NOON, clusters=GRID), folder
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=GRID), folder)
     return folder
 
 
@@ -155,8 +144,7 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
     _, first, second = run(gridevents, published, "-c", "12").output.splitlines()
 
     assert " ".join(first.split()) == (
-        "3 open job EXIT_ERROR 12 beta 2026-01-01 12-00-00"
-        " 17 tasks failed at beta with exit status 3"
+        "3 open job EXIT_ERROR 12 beta 2026-01-01 12-00-00 17 tasks failed at beta with exit status 3"
     )
     assert second.endswith("gamma refuses its arrays; it is tried again at 2026-01-01 12-01-00")
 
@@ -172,9 +160,7 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
         (["-c", "13", "-f"], 0, "no event is open; nothing is changed"),
     ],
 )
-def test_gridevents_says_what_is_wrong(
-    published: str, options: list[str], status: int, words: str
-) -> None:
+def test_gridevents_says_what_is_wrong(published: str, options: list[str], status: int, words: str) -> None:
     """2 is a wrong command line."""
     done = run(gridevents, published, *options)
 
@@ -192,10 +178,7 @@ def test_gridevents_says_what_is_wrong(
     ids=["besides", "another", "alone"],
 )
 def test_a_sink_stays_open_when_tasks_run_again(
-    published: str,
-    monkeypatch: pytest.MonkeyPatch,
-    answers: dict[int, OwnerRequestReply],
-    status: int,
+    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerRequestReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
     monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *_, **__: answers)
@@ -237,13 +220,9 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published: str, state: CampaignState, then: str
 ) -> None:
     one = replace(campaign_client.published_campaigns(published)[0], state=state)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(one,)), published
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), published)
     event = replace(REFUSED, code=CampaignEventCode.RESTORED, cluster="", until=None)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignEvents(at=NOON, events=(event,)), published
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=(event,)), published)
 
     assert then in run(gridevents, published).output
     assert then in run(gridstat, published, "12", "-e").output
@@ -291,10 +270,7 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     found = published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path / "none")) == (
-        "",
-        (),
-    )
+    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path / "none")) == ("", ())
     assert published_events_and_tasks.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
@@ -310,10 +286,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path)) == (
-        "b 7",
-        (),
-    )
+    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
@@ -322,14 +295,10 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
     (tmp_path / "campaign.12").mkdir()
     (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
     for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
-        (tmp_path / campaign_file_name(12, part)).write_bytes(
-            campaign_files.encode_campaign_file({}, lines)
-        )
+        (tmp_path / campaign_file_name(12, part)).write_bytes(campaign_files.encode_campaign_file({}, lines))
 
     told = [
-        published_events_and_tasks.first_failed_task_details(
-            replace(FAILED, first_task=task), str(tmp_path)
-        )[0]
+        published_events_and_tasks.first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
         for task in range(5)
     ]
 
@@ -358,9 +327,7 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
         (4, "it is over once that works; gridevents -e 4 -f has it tried at once"),
     ],
 )
-def test_an_event_is_told_with_what_its_owner_may_do(
-    published: str, number: int, cure: str
-) -> None:
+def test_an_event_is_told_with_what_its_owner_may_do(published: str, number: int, cure: str) -> None:
     assert run(gridevents, published, "-e", str(number)).output.splitlines()[-1] == cure
 
 
@@ -406,9 +373,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignEvents(at=NOON, events=events), published
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=events), published)
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -429,14 +394,9 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignClusters(at=NOON, clusters=(full,)), published
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=(full,)), published)
 
-    assert run(gridclusters, published, "-b").output.splitlines() == [
-        "1: beta (gridengine, free:0/8)",
-        "o" * 80,
-    ]
+    assert run(gridclusters, published, "-b").output.splitlines() == ["1: beta (gridengine, free:0/8)", "o" * 80]
     published_campaign_files.publish_campaign_value(
         ShownCampaignClusters(at=NOON, clusters=(replace(full, free=8),)), published
     )
@@ -447,9 +407,7 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignClusters(at=NOON, clusters=(one,)), published
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=(one,)), published)
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -464,9 +422,7 @@ def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
 
 def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
     drains.make_drains_folder(published)
-    drains.drain_cluster(
-        "beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published
-    )
+    drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
 
     first, _ = run(gridclusters, published, "-i").output.splitlines()
 

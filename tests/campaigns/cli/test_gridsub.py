@@ -16,14 +16,10 @@ TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
 @pytest.fixture(autouse=True)
 def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        campaign_client, "submit_campaign", lambda _: pytest.fail("it was submitted")
-    )
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: pytest.fail("it was submitted"))
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[int, list[str]]:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
     """Run gridsub as a program; return its exit status and what it tells."""
     monkeypatch.setattr("sys.argv", ["gridsub", *words])
     with pytest.raises(SystemExit) as ended:
@@ -102,10 +98,7 @@ def test_a_check_behind_the_script_submits_nothing(
     ],
 )
 def test_what_is_typed_wrongly_is_2_and_what_is_refused_is_1(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    status: int,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], status: int
 ) -> None:
     """A file that the command line names and nobody can read was typed wrongly; all is a line."""
     Path("empty").write_text("\n")
@@ -118,15 +111,10 @@ def test_what_is_typed_wrongly_is_2_and_what_is_refused_is_1(
     assert (ended, len(lines)) == (status, 1)
 
 
-def test_gridsub_alone_says_what_it_wants(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gridsub_alone_says_what_it_wants(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In a sentence."""
     assert run(monkeypatch, capsys) == (
         2,
-        [
-            "gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a"
-            " job script"
-        ],
+        ["gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"],
     )
     assert CliRunner().invoke(gridsub, ["-h"]).exit_code == 0

@@ -53,24 +53,14 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
 
     assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path), path) == ""
     assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), path) == "alpha-master"
-    assert (
-        relay_to_transfer_host.transfer_host_to_use(
-            str(tmp_path / "no"), str(tmp_path / "none.toml")
-        )
-        == ""
-    )
-    assert (
-        relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), configured(tmp_path, ""))
-        == ""
-    )
+    assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
     """A file of parameters is read where it is."""
     (tmp_path / "lines").write_text("a 1\nb \u00e9\n")
-    (tmp_path / "n.json").write_text(
-        '{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}'
-    )
+    (tmp_path / "n.json").write_text('{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}')
 
     words = ["-f", str(tmp_path / "n.json"), "--wait"]
     done = CliRunner().invoke(gridsub_command, words, standalone_mode=False)
@@ -79,26 +69,17 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")})
-    assert new_campaigns.decode_parsed_jdl(data) == ParsedJdl(
-        jdl=jdl, parameters=("a 1", "b \u00e9")
-    )
+    assert new_campaigns.decode_parsed_jdl(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
     """They are named where the campaign is."""
     (tmp_path / "more").write_text("c\n")
 
-    CliRunner().invoke(
-        gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False
-    )
-    CliRunner().invoke(
-        gridsub_command, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False
-    )
+    CliRunner().invoke(gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
+    CliRunner().invoke(gridsub_command, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False)
 
-    assert [one[2:] for one in asked] == [
-        ("-c", "12", "-F", "-", b"c\n"),
-        ("-c", "12", "-J", '["c"]', "--check", None),
-    ]
+    assert [one[2:] for one in asked] == [("-c", "12", "-F", "-", b"c\n"), ("-c", "12", "-J", '["c"]', "--check", None)]
 
 
 def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> None:
@@ -152,7 +133,7 @@ def test_help_and_mistakes_are_told_here(
 @pytest.mark.parametrize(
     ("program", "words", "there", "said"),
     [
-        (gridstat, ["12", "--plot=new/a.png"], ("12", "--plot=new/a.png", "--plot", "out/a.png"), "new/a.png"),  # noqa: E501
+        (gridstat, ["12", "--plot=new/a.png"], ("12", "--plot=new/a.png", "--plot", "out/a.png"), "new/a.png"),
         (gridfetch, ["12", "new"], ("12", "out"), "done"),
     ],
 )  # fmt: skip
@@ -261,9 +242,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr(
-        "gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults
-    )
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults)
     monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 

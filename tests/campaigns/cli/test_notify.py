@@ -22,9 +22,7 @@ class Service:
         self.answer: dict[str, Any] | None = {"0": "done"}
         self.asked: list[tuple[OwnerRequestVerb, Any]] = []
 
-    def ask(
-        self, verb: OwnerRequestVerb, *_: object, subscription: object = None
-    ) -> dict[str, Any]:
+    def ask(self, verb: OwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
         """Note it, and answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
@@ -54,19 +52,13 @@ def test_who_is_told_nothing_is_told_how_to(service: Service) -> None:
 
 
 def test_a_subscription_is_asked_for(service: Service) -> None:
-    done = CliRunner().invoke(
-        gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False
-    )
+    done = CliRunner().invoke(gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
-    assert service.asked == [
-        (OwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
-    ]
+    assert service.asked == [(OwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})]
 
 
-@pytest.mark.parametrize(
-    ("program", "told"), [("/nonexistent", "no /nonexistent on this machine"), ("/bin/sh", "")]
-)
+@pytest.mark.parametrize(("program", "told"), [("/nonexistent", "no /nonexistent on this machine"), ("/bin/sh", "")])
 def test_a_program_that_is_not_there_is_told(service: Service, program: str, told: str) -> None:
     """It is taken nevertheless: where the service runs there may be one."""
     done = run("-p", program, "-s", "low")
@@ -88,9 +80,7 @@ def test_a_program_that_is_not_there_is_told(service: Service, program: str, tol
         (("-p", "told", "-s", "low"), "an absolute path"),
     ],
 )
-def test_bad_words_are_refused_with_what_would_be_right(
-    service: Service, words: tuple[str, ...], told: str
-) -> None:
+def test_bad_words_are_refused_with_what_would_be_right(service: Service, words: tuple[str, ...], told: str) -> None:
     done = run(*words)
 
     assert (done.exit_code, service.asked) == (2, [])
@@ -107,9 +97,7 @@ def test_bad_words_are_refused_with_what_would_be_right(
         (None, 75),
     ],
 )
-def test_what_is_not_done_is_told(
-    service: Service, answer: OwnerRequestReply | None, status: int
-) -> None:
+def test_what_is_not_done_is_told(service: Service, answer: OwnerRequestReply | None, status: int) -> None:
     service.answer = None if answer is None else {"0": answer.value}
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 
@@ -126,8 +114,6 @@ def test_subscriptions_are_listed_as_cigri_does(service: Service) -> None:
     service.answer = {"subscriptions": MINE}
     listed = CliRunner().invoke(gridnotify, ["-l"], standalone_mode=False).output
 
-    assert listed == (
-        "You have the following notification subscriptions:\n - mail on a@b with severity high\n"
-    )
+    assert listed == ("You have the following notification subscriptions:\n - mail on a@b with severity high\n")
     told = CliRunner().invoke(gridnotify, ["-l", "--json"], standalone_mode=False).output
     assert json.loads(told) == MINE

@@ -30,9 +30,7 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
     """Return what is drawn."""
-    (found,) = campaign_plot.campaign_progress_figure(
-        replace(ONE, ended=ended), ENDS, NOW, band
-    ).axes
+    (found,) = campaign_plot.campaign_progress_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
     return found
 
 
@@ -67,9 +65,7 @@ def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
 
 
 @pytest.mark.parametrize(("band", "ended"), [((), 60), (BAND, 100)])
-def test_without_a_forecast_or_after_the_end_there_is_no_band(
-    band: tuple[datetime, ...], ended: int
-) -> None:
+def test_without_a_forecast_or_after_the_end_there_is_no_band(band: tuple[datetime, ...], ended: int) -> None:
     assert [] == [*axes(band, ended).patches]
 
 

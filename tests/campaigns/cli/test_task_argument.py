@@ -22,11 +22,7 @@ from gridbridge.campaigns.tools import own_task_outputs, published_events_and_ta
 from gridbridge.campaigns.tools.own_task_outputs import OutputFolderAtCluster
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaign,
-    ShownCampaignAtCluster,
-    ShownCampaigns,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndCounts
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
@@ -53,14 +49,7 @@ SWEEP = ShownCampaign(
 )
 SENT = PublishedTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
-    replace(
-        SENT,
-        number=0,
-        outcome=TaskAttemptOutcome.SUCCESS,
-        cluster="beta",
-        exit_status=0,
-        wallclock_s=9,
-    ),
+    replace(SENT, number=0, outcome=TaskAttemptOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9),
     replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
     SENT,
     replace(SENT, number=3, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True),
@@ -85,9 +74,7 @@ class Site:
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
-        published_campaign_files.publish_campaign_value(
-            ShownCampaigns(at=NOON, campaigns=campaigns), self.published
-        )
+        published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
@@ -98,22 +85,15 @@ class Site:
 
     def stat(self, *options: str) -> Result:
         """Run gridstat."""
-        return CliRunner().invoke(
-            gridstat, [*options, "--published", self.published], standalone_mode=False
-        )
+        return CliRunner().invoke(gridstat, [*options, "--published", self.published], standalone_mode=False)
 
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (
-        published_events_and_tasks.own_task_parameters,
-        published_events_and_tasks.read_own_jdl,
-    ):
+    for function in (published_events_and_tasks.own_task_parameters, published_events_and_tasks.read_own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
-    monkeypatch.setattr(
-        own_task_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
-    )
+    monkeypatch.setattr(own_task_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml"))
     return site
 
 
@@ -139,8 +119,7 @@ def test_an_owner_sees_the_parameters(site: Site) -> None:
 
     assert site.stat("-H", "-f", "7").output.splitlines()[2].endswith("north 1")
     assert site.stat("-H", "7", "-f", "-o", "2001").output.splitlines()[2:] == [
-        f"{number:<10} waiting         -                  0    -       -  p{number}"
-        for number in (2001, 2002)
+        f"{number:<10} waiting         -                  0    -       -  p{number}" for number in (2001, 2002)
     ]
 
 
@@ -149,10 +128,7 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
     site.bring()
 
     found = json.loads(site.stat("-j", "7.1", "--json").output)
-    assert (found["state"], found["exit_status"], found["parameters"]) == (
-        *("program_error", 3),
-        "it's $HOME",
-    )
+    assert (found["state"], found["exit_status"], found["parameters"]) == (*("program_error", 3), "it's $HOME")
     assert site.stat("-j", "7.1", "-C").output == "gamma: job 31, task 3\n"
     done = site.stat("-j", "7.2002", "-C")
     assert (done.return_value, done.output[:41]) == (1, "gridstat: job 7.2002 was not sent to a cl")
@@ -166,9 +142,7 @@ def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
     assert (done.return_value, done.output) == (1, f"gridstat: no job {job}\n")
 
 
-def test_an_output_that_is_not_there_is_told(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is another thing than one that is empty."""
     place = own_task_outputs.OutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": place})
@@ -259,9 +233,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_cluster_that_can_not_be_read_is_told(
-    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The tasks are shown all the same."""
     site.bring()
     place = OutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
@@ -300,10 +272,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
     site.show(SWEEP)
     later = site.stat("-H", "-f", "7").output.splitlines()[2]
 
-    assert (first.split()[:4], second.split()[1]) == (
-        ["0", "success", "(sink)", "beta"],
-        "program_error",
-    )
+    assert (first.split()[:4], second.split()[1]) == (["0", "success", "(sink)", "beta"], "program_error")
     assert [one["is_suspect"] for one in found[:3]] == [True, False, False]
     assert later.split()[:3] == ["0", "success", "beta"]
 
@@ -326,17 +295,7 @@ def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
 
     head, *rows = (line.split() for line in site.stat("-s", "7-*").output.splitlines())
 
-    assert head == [
-        "Id",
-        "User",
-        "Status",
-        "Type",
-        "Waiting",
-        "Running",
-        "Finished",
-        "ToFix",
-        "Err",
-    ]
+    assert head == ["Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix", "Err"]
     assert rows == [
         ["7", "alice", "in_treatment", "default", "1999", "1", "3", "1"],
         ["8", "alice", "cancelled", "default", "0", "0", "3", "0"],
@@ -366,10 +325,7 @@ def test_one_campaign_is_shown_by_cluster(site: Site) -> None:
     assert len(site.stat("7", "-H").output.splitlines()) == 1
     (known,) = json.loads(site.stat("7", "--json").output)
     assert known["mean_s"] == 30.0
-    assert [(at["cluster"], at["ended"], at["failed"]) for at in known["at"]] == [
-        ("beta", 2, 0),
-        ("gamma", 1, 1),
-    ]
+    assert [(at["cluster"], at["ended"], at["failed"]) for at in known["at"]] == [("beta", 2, 0), ("gamma", 1, 1)]
 
 
 def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site) -> None:
@@ -388,9 +344,7 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
 
 def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
     """Nor does it count in the mean run time; `-f` says how many failed, too."""
-    cancelled = TaskEndCounts(
-        at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
-    )
+    cancelled = TaskEndCounts(at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4)
     published_campaign_files.append_published_end_counts(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
@@ -422,8 +376,7 @@ def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "those"),
-    [("3", {3}), ("2-3", {2, 3}), ("3-*", {3, 4}), ("*-2", {1, 2}), ("*-*", {1, 2, 3, 4})],
+    ("text", "those"), [("3", {3}), ("2-3", {2, 3}), ("3-*", {3, 4}), ("*-2", {1, 2}), ("*-*", {1, 2, 3, 4})]
 )
 def test_a_range_names_campaigns(text: str, those: set[int]) -> None:
     """As CiGri's gridstat -s."""
@@ -472,17 +425,13 @@ class Terminal:
         return self._shown.decode(errors="replace")
 
 
-def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """And how many there are besides; on a narrow terminal their numbers are not cut."""
     over = [replace(SWEEP, number=n, state=CampaignState.TERMINATED) for n in range(21, 60)]
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        progress_bars.show_campaigns_until_end(
-            lambda: looks.pop(0), lambda _: terminal.until(b"    60 ")
-        )
+        progress_bars.show_campaigns_until_end(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -493,9 +442,7 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        progress_bars.show_campaigns_until_end(
-            lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003")
-        )
+        progress_bars.show_campaigns_until_end(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
@@ -561,24 +508,17 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
     """One clear line says so."""
     site.show(replace(SWEEP, number=9))
 
-    assert site.stat("9", "--plot", "x.png").output == (
-        "gridstat: campaign 9: none of its tasks has ended yet\n"
-    )
+    assert site.stat("9", "--plot", "x.png").output == ("gridstat: campaign 9: none of its tasks has ended yet\n")
 
 
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
     """One success, however often the task ran."""
-    lost = ShownSpeculativeAttempt(
-        attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None
-    )
+    lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_tasks(7, 0, (won,), site.published)
 
     lines = site.stat("-j", "7.0").output.splitlines()
 
-    assert [line.split()[:4] for line in lines[1:]] == [
-        ["0", "success", "gamma", "2"],
-        ["copy", "copy", "beta", "1"],
-    ]
+    assert [line.split()[:4] for line in lines[1:]] == [["0", "success", "gamma", "2"], ["copy", "copy", "beta", "1"]]
     (told,) = json.loads(site.stat("--json", "-j", "7.0").output)["copies"]
     assert told == {"attempt": 1, "cluster": "beta", "outcome": "copy", "beyond_s": None}

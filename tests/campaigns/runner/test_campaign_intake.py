@@ -24,11 +24,7 @@ from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.admission import (
-    AdmissionRefusal,
-    CampaignAdmissionRule,
-    CampaignCandidate,
-)
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -41,11 +37,7 @@ from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    OwnerRequestReply,
-    OwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LINES
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -147,9 +139,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     events = CampaignEventRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
-    assert published_campaign_files.campaigns_half_published(str(site.published)) == (
-        {1} if told else set()
-    )
+    assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
     assert [describe_campaign_event(one, found.state).rpartition("; ")[2] for one in events] == [
         "gridevents -c 1 -r takes over what became of them" for _ in told
     ]
@@ -190,9 +180,7 @@ def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
     site.bring(asdict(SWEEP), "a")
     site.intake.take()
     for name in ("c.1", "c.2"):
-        (site.brought / name).write_bytes(
-            campaign_files.encode_campaign_file(asdict(SWEEP), ("b",))
-        )
+        (site.brought / name).write_bytes(campaign_files.encode_campaign_file(asdict(SWEEP), ("b",)))
     site = forgotten(site, 1)
 
     site.intake.recover()
@@ -276,9 +264,7 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
     events = CampaignEventRows(site.campaigns.database)
     events.put(
-        new_campaign_event(
-            CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago
-        )
+        new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
         for one in (1, 2)
     )
 
@@ -307,9 +293,7 @@ def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("kept_d", "left"), [(300.0, [2, 3, 4]), (0.0, [1, 2, 3, 4])])
-def test_a_campaign_that_ended_a_year_ago_is_purged(
-    site: Site, kept_d: float, left: list[int]
-) -> None:
+def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, left: list[int]) -> None:
     """Everybody reads the list of all; not while something of it is still to be deleted."""
     for _ in range(4):
         site.bring(asdict(SWEEP), "a 1")
@@ -346,9 +330,7 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
         ended_at = datetime.now(UTC) - timedelta(days=days)
         site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
 
-    requests = CampaignOwnerRequestHandler(
-        site.database, Clock(), str(site.brought), str(site.published)
-    )
+    requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
     requests.purge_ended(datetime.now(UTC), 1)
 
     states = {one.number: one.state for one in site.campaigns.all()}
@@ -373,9 +355,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.intend(1, "beta", 1, long_ago)
     assert array
-    site.campaigns.array_is(
-        array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED
-    )
+    site.campaigns.array_is(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = CampaignEventRows(site.campaigns.database)
     events.put([new_campaign_event(CampaignEventKind.CAMPAIGN, code, 1, "beta", long_ago)])
@@ -477,9 +457,7 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
         ({"properties": []}, "", "beta.properties = []: expected '[]'"),
     ],
 )
-def test_what_root_would_read_otherwise_is_refused(
-    site: Site, values: dict[str, object], lacks: str, why: str
-) -> None:
+def test_what_root_would_read_otherwise_is_refused(site: Site, values: dict[str, object], lacks: str, why: str) -> None:
     """Root would submit ordinary jobs where the rules saw best-effort ones, or nothing."""
     table = asdict(SWEEP)["clusters"]["beta"] | values
     table.pop(lacks, None)
@@ -508,9 +486,7 @@ def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     assert site.files() == []
 
 
-def test_what_is_wrong_with_a_file_fills_no_disk(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Neither one with names of megabytes, nor very many files."""
     long = asdict(SWEEP) | {"clusters": {"x" * 3_000_000: {"exec_file": "x"}}}
     token = site.bring(long, "a")
@@ -555,9 +531,7 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, w
     assert site.intake.take() == 1
 
 
-def test_names_that_somebody_puts_beside_the_files_delay_nobody(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """How much a person has there is known without a look at all that bob put there."""
     site.bring(asdict(SWEEP), "a")
     site.intake.take()
@@ -590,9 +564,7 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
         (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change it: name: "),
     ],
 )
-def test_what_did_not_come_by_gridsub_meets_the_rules_here(
-    site: Site, said: AdmissionRefusal | Jdl, why: str
-) -> None:
+def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: AdmissionRefusal | Jdl, why: str) -> None:
     """Anybody may write there; what a rule would still change is refused."""
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
@@ -616,17 +588,9 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
     [
         ([OwnerRequestVerb.CANCEL], OwnerRequestReply.DONE, CampaignState.CANCELLED),
         ([OwnerRequestVerb.PAUSE], OwnerRequestReply.DONE, CampaignState.PAUSED),
-        (
-            [OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME],
-            OwnerRequestReply.DONE,
-            CampaignState.IN_TREATMENT,
-        ),
+        ([OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME], OwnerRequestReply.DONE, CampaignState.IN_TREATMENT),
         ([OwnerRequestVerb.RESUME], OwnerRequestReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
-        (
-            [OwnerRequestVerb.CANCEL, OwnerRequestVerb.RESUME],
-            OwnerRequestReply.CANCELLED,
-            CampaignState.CANCELLED,
-        ),
+        ([OwnerRequestVerb.CANCEL, OwnerRequestVerb.RESUME], OwnerRequestReply.CANCELLED, CampaignState.CANCELLED),
     ],
 )
 def test_an_owner_changes_a_campaign(
@@ -643,9 +607,7 @@ def test_an_owner_changes_a_campaign(
     assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
-def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(
-    site: Site,
-) -> None:
+def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(site: Site) -> None:
     """So an epilogue that hangs can be ended."""
     wish = JdlClusterSettings(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
@@ -659,10 +621,7 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
         True,
         [OwnerRequestReply.DONE, OwnerRequestReply.NOT_ENDED, OwnerRequestReply.DONE],
     )
-    assert (site.campaigns.unfinished(), site.ask(OwnerRequestVerb.CANCEL, 1)) == (
-        (),
-        OwnerRequestReply.CANCELLED,
-    )
+    assert (site.campaigns.unfinished(), site.ask(OwnerRequestVerb.CANCEL, 1)) == ((), OwnerRequestReply.CANCELLED)
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
@@ -671,9 +630,7 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
     requests = CampaignOwnerRequestHandler(site.database, Clock())
-    asked = CampaignOwnerRequest(
-        token="t", uid=os.getuid(), verb=OwnerRequestVerb.CANCEL, numbers=(1,)
-    )
+    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=OwnerRequestVerb.CANCEL, numbers=(1,))
 
     told = [requests.do(one) for one in (asked, asked)]
 
@@ -696,10 +653,7 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
 
     told = [site.ask(verb, 1) for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
-    told += [
-        site.ask(verb, 1)
-        for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.ABANDON, OwnerRequestVerb.PURGE)
-    ]
+    told += [site.ask(verb, 1) for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.ABANDON, OwnerRequestVerb.PURGE)]
 
     expected = [
         OwnerRequestReply.NOT_CANCELLED,
@@ -732,9 +686,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
     site.intake.take()
     if before:
         site.ask(before, 1)
-    requests = CampaignOwnerRequestHandler(
-        site.database, Clock(), str(site.brought), str(site.published)
-    )
+    requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
     asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
@@ -765,12 +717,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     assert array
     assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 3]
     shown = CampaignTaskRows(site.database).sent(1, 0, 9)
-    assert [(one.number, one.word) for one in shown] == [
-        (0, "sent"),
-        (1, "sent"),
-        (2, "cancelled"),
-        (3, "sent"),
-    ]
+    assert [(one.number, one.word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
 def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
@@ -785,12 +732,8 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     assert told == [OwnerRequestReply.DONE, OwnerRequestReply.DONE]
     assert not site.intake.touched()
     marks = TaskDeletionMarkRows(site.database).all()
-    assert marks == {
-        (1, array.number): {2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)}
-    }
-    ends = [
-        replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)
-    ]
+    assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)}}
+    ends = [replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
     assert site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) is OwnerRequestReply.TASK_ENDED
 
@@ -813,10 +756,7 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
 
     early = site.ask(OwnerRequestVerb.PURGE, 1)
     site.ask(OwnerRequestVerb.CANCEL, 1)
-    late = [
-        site.ask(verb, 1)
-        for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)
-    ]
+    late = [site.ask(verb, 1) for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)]
 
     assert (early, late) == (
         OwnerRequestReply.NOT_ENDED,
@@ -906,10 +846,7 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
 def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
-    tokens += [
-        campaign_files.write_owner_request(OwnerRequestVerb.PAUSE, (1,), str(site.brought))
-        for _ in range(12)
-    ]
+    tokens += [campaign_files.write_owner_request(OwnerRequestVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
 
     empty_campaign_inbox(site.intake.take, site.intake.untaken, Clock())
 
@@ -930,9 +867,7 @@ def test_who_brings_without_end_stops_no_cycle() -> None:
     assert now_s[0] == TAKING_S
 
 
-def test_what_can_not_be_taken_now_is_not_looked_at_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next cycle does."""
     site.bring(asdict(SWEEP), "a")
     monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))

@@ -14,11 +14,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,13 +35,7 @@ CAMPAIGN = Campaign(
 def test_what_was_kept_leads_to_the_same_decision() -> None:
     """As JSON has it, with all that a cycle may look at."""
     array = CampaignArray(
-        campaign=1,
-        number=1,
-        cluster="beta",
-        state=ArraySubmissionState.RELEASED,
-        size=2,
-        job_id=7,
-        intended_at=NOON,
+        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=2, job_id=7, intended_at=NOON
     )
     seen = CampaignCycleSituation(
         campaigns=(CAMPAIGN,),
@@ -55,11 +45,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         max_tasks=100,
         there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
-        ended=(
-            TaskAttempt(
-                campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT
-            ),
-        ),
+        ended=(TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT),),
     )
     plan = rules.plan_campaign_cycle(seen)
 
@@ -68,11 +54,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
-    assert (
-        campaign_journal.replay_campaign_cycle(kept)
-        == rules.describe_campaign_cycle_plan(plan)
-        == kept["actions"]
-    )
+    assert campaign_journal.replay_campaign_cycle(kept) == rules.describe_campaign_cycle_plan(plan) == kept["actions"]
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
@@ -80,9 +62,7 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     wish = JdlClusterSettings(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
     room = {"beta": ClusterCapacity(free_slots=4)}
-    seen = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100
-    )
+    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
     plan = rules.plan_campaign_cycle(seen)
 
     entry = campaign_journal.campaign_cycle_journal_entry(seen, plan, NOON)
@@ -99,7 +79,4 @@ def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
-    assert (
-        campaign_journal.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON)
-        is None
-    )
+    assert campaign_journal.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON) is None

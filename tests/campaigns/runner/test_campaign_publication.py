@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.campaign_publication import (
-    CampaignPublisher,
-    EventAndCapacityPublisher,
-)
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_rows, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
@@ -29,11 +26,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind, ClusterSuccessRecord
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
@@ -67,25 +60,14 @@ SWEEP = Campaign(
 
 def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     """A task may a thousand times: what is published of a thousand tasks has no usual size."""
-    ways = [
-        TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)
-    ]
-    one = PublishedTask(
-        number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways)
-    )
+    ways = [TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
+    one = PublishedTask(number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways))
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
     published_campaign_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
 
-    assert (
-        len(
-            published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path))[
-                999
-            ].made_way
-        )
-        == 60
-    )
+    assert len(published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path))[999].made_way) == 60
 
 
 class Site:
@@ -101,9 +83,7 @@ class Site:
     def started(self) -> CampaignPublisher:
         """Return the publication of a process that has just begun."""
         clock = Clock()
-        forecasts = CampaignForecastUpdater(
-            self.campaigns, CampaignStatisticsRows(self.database), clock, 15
-        )
+        forecasts = CampaignForecastUpdater(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
@@ -122,9 +102,7 @@ class Site:
         """Return the words of the tasks of a part."""
         return {
             n: one.word
-            for n, one in published_campaign_files.read_published_campaign_tasks(
-                1, part, self.folder
-            ).items()
+            for n, one in published_campaign_files.read_published_campaign_tasks(1, part, self.folder).items()
         }
 
 
@@ -147,9 +125,7 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     site.publication.end([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
-    known = PublishedTask(
-        number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False
-    )
+    known = PublishedTask(number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
     assert published_campaign_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
     (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
@@ -183,10 +159,9 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert published_campaign_files.campaigns_half_published(site.folder) == frozenset()
-    assert [
-        (one.tasks, one.failed)
-        for one in published_campaign_files.read_published_task_ends(1, site.folder)
-    ] == [(1, 0)]
+    assert [(one.tasks, one.failed) for one in published_campaign_files.read_published_task_ends(1, site.folder)] == [
+        (1, 0)
+    ]
 
 
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
@@ -243,14 +218,10 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     _, attempts = site.send(2)
     site.publication.end([site.ended(one, TaskAttemptOutcome.PROGRAM_ERROR) for one in attempts])
     events = CampaignEventRows(site.database)
-    failed = new_campaign_event(
-        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
-    )
+    failed = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
-    CampaignOwnerRequestHandler(
-        site.database, Clock(), site.folder, begin=site.publication.begin
-    ).do(asked)
+    CampaignOwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
 
     next_one = site.started()
     next_one.begin([])
@@ -278,17 +249,12 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
-    room = {
-        "beta": ClusterCapacity(free_slots=1, is_stressed=True),
-        "gamma": ClusterCapacity(free_slots=2),
-    }
+    room = {"beta": ClusterCapacity(free_slots=1, is_stressed=True), "gamma": ClusterCapacity(free_slots=2)}
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
     site.publication.show_cycle(seen, CampaignCyclePlan())
 
-    shown = published_campaign_files.read_published_campaign_value(
-        ShownTaskSendReasons, site.folder
-    )
+    shown = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -298,16 +264,12 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     (one,) = site.campaigns.all()
     known = ListedTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
     untold = ListedTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = CampaignCycleSituation(
-        campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
-    )
+    seen = CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = published_campaign_files.read_published_campaign_value(
-        ShownCampaignClusters, site.folder
-    )
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, site.folder)
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
@@ -316,20 +278,14 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     """The poller asks it for transfers; of one that nobody asks nothing is known."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
-    beta = ClusterSnapshot(
-        cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3
-    )
+    beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
     clusters = {"beta": Cluster(), "gamma": Cluster()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
-    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(
-        seen, {"beta": beta}
-    )
+    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
 
-    shown = published_campaign_files.read_published_campaign_value(
-        ShownCampaignClusters, site.folder
-    )
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, site.folder)
     assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
@@ -358,33 +314,19 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
         os.umask(before)
 
     places = Path(site.folder, "campaigns").rglob("*")
-    assert {path.name: path.stat().st_mode & 0o777 for path in places} == {
-        "1": 0o755,
-        "tasks.0": 0o644,
-        "ends": 0o644,
-    }
+    assert {path.name: path.stat().st_mode & 0o777 for path in places} == {"1": 0o755, "tasks.0": 0o644, "ends": 0o644}
 
 
 def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     """The picture counts each task once, when it has ended for good (gridevents -r)."""
     _, attempts = site.send(3)
-    outcomes = (
-        TaskAttemptOutcome.PROGRAM_ERROR,
-        TaskAttemptOutcome.PROGRAM_ERROR,
-        TaskAttemptOutcome.SUCCESS,
-    )
+    outcomes = (TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SUCCESS)
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
-    event = new_campaign_event(
-        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
-    )
+    event = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     CampaignEventRows(site.database).put([replace(event, exit_status=3, tasks=2)])
-    requests = CampaignOwnerRequestHandler(
-        site.database, Clock(), folder=site.folder, published=site.folder
-    )
-    requests.do(
-        CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
-    )
+    requests = CampaignOwnerRequestHandler(site.database, Clock(), folder=site.folder, published=site.folder)
+    requests.do(CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,)))
 
     site.publication.end(requests.touched(), are_asked=True)
 
@@ -396,9 +338,7 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
-    site.publication.end(
-        map(site.ended, again, (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR))
-    )
+    site.publication.end(map(site.ended, again, (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR)))
     ends = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 

@@ -17,12 +17,7 @@ from gridbridge.campaigns.runner.cluster_queries import (
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
@@ -36,13 +31,7 @@ from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = CampaignArray(
-    campaign=3,
-    number=4,
-    cluster="beta",
-    state=ArraySubmissionState.RELEASED,
-    size=2,
-    intended_at=NOON,
-    job_id=77,
+    campaign=3, number=4, cluster="beta", state=ArraySubmissionState.RELEASED, size=2, intended_at=NOON, job_id=77
 )
 
 
@@ -53,19 +42,13 @@ def job(number: int, name: str) -> JobListRow:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_ours"),
-    [("campaign.3", True), ("gc.alpha.3.4", True), ("campaign.30", False), ("sleep", False)],
+    ("name", "is_ours"), [("campaign.3", True), ("gc.alpha.3.4", True), ("campaign.30", False), ("sleep", False)]
 )
 def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool) -> None:
     """A cluster that was installed anew numbers its jobs from 1."""
     transfer = job(78, "gb.alpha.9.0.1")
     seen = ClusterSnapshot(
-        cluster="beta",
-        taken_at=NOON,
-        queues=(),
-        jobs={77: (job(77, name),), 78: (transfer,)},
-        pending=0,
-        free_slots=0,
+        cluster="beta", taken_at=NOON, queues=(), jobs={77: (job(77, name),), 78: (transfer,)}, pending=0, free_slots=0
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
@@ -92,9 +75,7 @@ class Site:
         self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
-    def send(
-        self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED
-    ) -> CampaignArray:
+    def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
         """Note an array of two tasks."""
         made = self.campaigns.intend(1, "beta", 2, NOON)
         assert made
@@ -112,12 +93,7 @@ class Site:
         return found
 
     def _snapshot(
-        self,
-        _: object,
-        cluster: str,
-        wanted: frozenset[int],
-        __: object,
-        uncounted: frozenset[int] = frozenset(),
+        self, _: object, cluster: str, wanted: frozenset[int], __: object, uncounted: frozenset[int] = frozenset()
     ) -> tuple[ClusterSnapshot, float]:
         self.asked.append(wanted)
         self.uncounted.append(uncounted)
@@ -215,9 +191,7 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
 
 
-def test_all_late_arrays_at_a_cluster_are_one_question(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the cluster does not tell, all of their tasks may live."""
     asked: list[Mapping[int, str]] = []
 
@@ -236,9 +210,7 @@ def test_all_late_arrays_at_a_cluster_are_one_question(
     assert query_live_task_indices(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
-def test_all_arrays_at_a_cluster_are_one_question_about_ends(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is told counts for the array that has the account, whatever its number."""
     asked: list[list[ArrayEndQuery]] = []
     well = JobEnd(exit_status=0)

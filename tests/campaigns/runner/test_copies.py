@@ -9,13 +9,8 @@ import pytest
 
 from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot, PermanentArrayRefusal
 from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_straggler_finder import (
-    CampaignStragglerFinder,
-    positions_of_nonlast_attempts,
-)
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
-    elapsed_seconds_of_running_tasks,
-)
+from gridbridge.campaigns.runner.campaign_straggler_finder import CampaignStragglerFinder, positions_of_nonlast_attempts
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import elapsed_seconds_of_running_tasks
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files
@@ -36,11 +31,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -64,11 +55,7 @@ from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-COPY, SUCCESS, SITE_FAULT = (
-    TaskAttemptOutcome.COPY,
-    TaskAttemptOutcome.SUCCESS,
-    TaskAttemptOutcome.SITE_FAULT,
-)
+COPY, SUCCESS, SITE_FAULT = (TaskAttemptOutcome.COPY, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SITE_FAULT)
 WALLTIME = TaskAttemptOutcome.WALLTIME
 OFF_GAMMA = (TaskCountByExclusions(tasks=1, avoid=("gamma",), never=("gamma",)),)
 RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
@@ -93,9 +80,7 @@ class Site:
         self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
         learnt = CampaignStatisticsRecorder(self.database)
-        self.actions = CampaignPlanExecutor(
-            self.database, learnt, Clock(), FailuresSection(), self.grid
-        )
+        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self.grid)
         clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -108,9 +93,7 @@ class Site:
             jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
         )
         self.campaigns.add(one, "token")
-        self.actions.do(
-            CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
-        )
+        self.actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
@@ -160,9 +143,7 @@ class Site:
         """Return what the attempts of both tasks came to."""
         tasks = CampaignTaskRows(self.database).sent(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
-        return shown | {
-            (one.number, each.attempt): each.outcome for one in tasks for each in one.copies
-        }
+        return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
 
 
 @pytest.fixture(name="site")
@@ -249,9 +230,7 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     site.actions.do(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.actions.do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)
-        )
+        CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
     )
     rows = (replace(row(1), job_id=73),)
 
@@ -261,9 +240,7 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     assert tail.failed_at == {1: ("gamma",)}
 
 
-@pytest.mark.parametrize(
-    "error", [PermanentArrayRefusal("no queue"), CampaignRefusedByRoot("not declared")]
-)
+@pytest.mark.parametrize("error", [PermanentArrayRefusal("no queue"), CampaignRefusedByRoot("not declared")])
 def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
     """Neither an event nor an end; the task runs on."""
     site.grid.failing["submit"] = error
@@ -326,17 +303,11 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
 
     assert (both.attempt, both.copies) == (
         1,
-        (
-            ShownSpeculativeAttempt(
-                attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60
-            ),
-        ),
+        (ShownSpeculativeAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
-        ShownSpeculativeAttempt(
-            attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None
-        ),
+        ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
     )
     published_campaign_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
     assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
@@ -344,9 +315,7 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     }
 
 
-def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
-    site: Site, tmp_path: Path
-) -> None:
+def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site, tmp_path: Path) -> None:
     """With `gridevents -r`, after the copy had failed first."""
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
@@ -377,11 +346,7 @@ def tails(
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
         name: ClusterSnapshot(
-            cluster=name,
-            taken_at=NOON + 2 * MINUTE,
-            jobs=jobs if name == "beta" else {},
-            pending=0,
-            free_slots=9,
+            cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, pending=0, free_slots=9
         )
         for name in ("beta", "gamma")
     }
@@ -389,23 +354,14 @@ def tails(
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
     return CampaignStragglerFinder(site.campaigns, FinalizeSection()).look(
-        [site.campaign],
-        arrays,
-        answers,
-        group_attempts_by_task(site.copies.rivals([1])),
-        NOON + 2 * MINUTE,
+        [site.campaign], arrays, answers, group_attempts_by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
     )
 
 
 def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobListRow:
     """Return a task in beta's list, which began some minutes after noon."""
     return JobListRow(
-        job_id=71,
-        tasks=(range(place, place + 1),),
-        name="n",
-        owner="alice",
-        state=state,
-        since=NOON + minutes * MINUTE,
+        job_id=71, tasks=(range(place, place + 1),), name="n", owner="alice", state=state, since=NOON + minutes * MINUTE
     )
 
 
@@ -426,16 +382,12 @@ def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
     assert [one.task for one in look(site, row(1), row(2))] == [0]
 
 
-def test_attempts_that_have_not_run_long_are_not_read(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attempts_that_have_not_run_long_are_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array may have very many of them."""
     read: list[frozenset[int]] = []
     pending_at = CampaignAttemptRows.pending_at
 
-    def noted(
-        tries: CampaignAttemptRows, array: CampaignArray, places: frozenset[int]
-    ) -> tuple[TaskAttempt, ...]:
+    def noted(tries: CampaignAttemptRows, array: CampaignArray, places: frozenset[int]) -> tuple[TaskAttempt, ...]:
         read.append(places)
         return pending_at(tries, array, places)
 
@@ -472,9 +424,7 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
         "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
     }
 
-    found = elapsed_seconds_of_running_tasks(
-        arrays, answers, positions_of_nonlast_attempts(site.copies.rivals([1]))
-    )
+    found = elapsed_seconds_of_running_tasks(arrays, answers, positions_of_nonlast_attempts(site.copies.rivals([1])))
 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 

@@ -44,12 +44,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignTaskSend,
-    TaskCountByExclusions,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -72,9 +67,7 @@ class Grid:
         """Take arrays, and start them."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
-    def _send(
-        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]
-    ) -> ArraySubmissionResult:
+    def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
         tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
         job_id = 0
         try:
@@ -129,10 +122,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
             digest="",
             jdl=Jdl(
                 name="sweep",
-                clusters={
-                    "beta": JdlClusterSettings(exec_file="run"),
-                    "gamma": JdlClusterSettings(exec_file="run"),
-                },
+                clusters={"beta": JdlClusterSettings(exec_file="run"), "gamma": JdlClusterSettings(exec_file="run")},
             ),
         ),
         "token",
@@ -169,9 +159,7 @@ def test_an_array_is_submitted_and_then_released(
     assert campaigns.waiting() == {1: 1}
 
 
-def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
-    campaigns: CampaignRows, grid: Grid
-) -> None:
+def test_more_tasks_than_an_array_has_go_in_several_by_one_call(campaigns: CampaignRows, grid: Grid) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
     do = CampaignPlanExecutor(
@@ -184,12 +172,7 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
     do(CampaignCyclePlan(resumed=(second,)))
 
     assert (first.size, second.size, second.state) == (2, 1, ArraySubmissionState.INTENDED)
-    assert grid.told == [
-        "submit 1 beta 0:1,1:1",
-        "release 1 71",
-        "submit 2 beta 2:1",
-        "release 2 72",
-    ]
+    assert grid.told == ["submit 1 beta 0:1,1:1", "release 1 71", "submit 2 beta 2:1", "release 2 72"]
     assert [one.state for one in campaigns.open_arrays()] == [ArraySubmissionState.RELEASED] * 2
 
 
@@ -198,17 +181,10 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
 ) -> None:
     """All of them go by one call."""
     grid.takes = 9
-    do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)
-        )
-    )
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
 
     assert [one.size for one in campaigns.open_arrays()] == [2, 1]
-    assert [told for told in grid.told if told[:6] == "submit"] == [
-        "submit 1 beta 0:1,1:1",
-        "submit 2 beta 2:1",
-    ]
+    assert [told for told in grid.told if told[:6] == "submit"] == ["submit 1 beta 0:1,1:1", "submit 2 beta 2:1"]
 
 
 @pytest.mark.parametrize(
@@ -271,11 +247,7 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     assert told_of(campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert whys(campaigns) == {"no such queue"}
     grid.failing.clear()
-    do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)
-        )
-    )
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
@@ -298,10 +270,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
 
 @pytest.mark.parametrize(
     ("error", "waiting", "failed"),
-    [
-        (PermanentArrayRefusal("no such queue"), {1: 2}, 0),
-        (CampaignRefusedByRoot("not as it was"), {}, 2),
-    ],
+    [(PermanentArrayRefusal("no such queue"), {1: 2}, 0), (CampaignRefusedByRoot("not as it was"), {}, 2)],
     ids=["by its cluster", "by root"],
 )
 def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
@@ -336,11 +305,7 @@ def test_a_task_does_not_go_back_where_it_was_refused(
     grid.failing.clear()
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
-    do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)
-        )
-    )
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
@@ -358,11 +323,7 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
 
     do(
         CampaignCyclePlan(
-            sends=(
-                CampaignTaskSend(
-                    campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4
-                ),
-            )
+            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
         )
     )
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=9),)))
@@ -381,36 +342,25 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
     do(SEND)
     outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
     ended = tuple(
-        replace(one, outcome=outcome)
-        for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
+        replace(one, outcome=outcome) for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
     )
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
 
-    do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)
-        )
-    )
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
-def test_refusals_have_an_end(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
+def test_refusals_have_an_end(campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
     grid.failing["submit"] = PermanentArrayRefusal("no such queue")
     off_beta = (TaskCountByExclusions(tasks=3, avoid=("beta",)),)
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
-        do(
-            CampaignCyclePlan(
-                sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)
-            )
-        )
+        do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
         found = campaigns.find(1)
         assert found
         failed.append(found.failed)
@@ -483,9 +433,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
-    event = new_campaign_event(
-        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
-    )
+    event = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     found = tries.failed(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
@@ -512,9 +460,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
     grid.failing["submit"] = GridbridgeError("lost")
     do(SEND)
     array = only(campaigns)
-    ended = [
-        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in campaigns.pending(array)
-    ]
+    ended = [replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in campaigns.pending(array)]
     campaigns.ended(ended)
     grid.failing.clear()
     grid.told.clear()
@@ -543,18 +489,12 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(
     assert (CampaignEventCode.RESTORED, "", 0, 0) not in told_of(campaigns)
 
 
-def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
-    campaigns: CampaignRows, grid: Grid
-) -> None:
+def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(campaigns: CampaignRows, grid: Grid) -> None:
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = CampaignPlanExecutor(
-        campaigns.database,
-        CampaignStatisticsRecorder(campaigns.database),
-        clock,
-        FailuresSection(),
-        grid,
+        campaigns.database, CampaignStatisticsRecorder(campaigns.database), clock, FailuresSection(), grid
     ).do
     grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
@@ -617,10 +557,7 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
 
 
 def test_what_root_knows_better_is_taken_over(
-    campaigns: CampaignRows,
-    grid: Grid,
-    do: Callable[[CampaignCyclePlan], None],
-    caplog: pytest.LogCaptureFixture,
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
     grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
@@ -647,9 +584,7 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
     do(SEND)
     overran = replace(campaigns.pending(only(campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
-    again = TaskRetry(
-        campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta
-    )
+    again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta)
     do(CampaignCyclePlan(ended=(overran,), again=(again,)))
     grid.ledger = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
@@ -658,11 +593,7 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
     grid.failing["submit"] = ArrayTasksAlreadyInLedger("array 2 has other tasks")
 
     kinds = (TaskCountByExclusions(tasks=1, **off_beta),)
-    do(
-        CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)
-        )
-    )
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
 
     assert campaigns.waiting_of(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
 
@@ -717,9 +648,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     campaigns: CampaignRows, grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
-    array = campaigns.add_array(
-        1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON
-    )
+    array = campaigns.add_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     learnt = CampaignStatisticsRecorder(campaigns.database)
     act = CampaignPlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
     with monkeypatch.context() as killed:
@@ -738,9 +667,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
 
 def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array that are not noted as ended, all successes."""
-    return tuple(
-        replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.pending(array)
-    )
+    return tuple(replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.pending(array))
 
 
 @pytest.mark.parametrize(
@@ -784,11 +711,7 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
     )
     grid.told.clear()
 
-    do(
-        CampaignCyclePlan(
-            behind=(1,), sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1),)
-        )
-    )
+    do(CampaignCyclePlan(behind=(1,), sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
 
     first, second = campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
@@ -799,15 +722,10 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
-    [(0, []), (71, [(ArraySubmissionState.RELEASED, 71)])],
-    ids=["never there", "there"],
+    ("found", "expected"), [(0, []), (71, [(ArraySubmissionState.RELEASED, 71)])], ids=["never there", "there"]
 )
 def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
-    campaigns: CampaignRows,
-    grid: Grid,
-    found: int,
-    expected: list[tuple[ArraySubmissionState, int]],
+    campaigns: CampaignRows, grid: Grid, found: int, expected: list[tuple[ArraySubmissionState, int]]
 ) -> None:
     """One that was intended and never submitted is over by that: its campaign can end."""
     array = campaigns.intend(1, "beta", 1, NOON)
@@ -821,9 +739,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
 
     database = campaigns.database
     learnt = CampaignStatisticsRecorder(database)
-    act = CampaignPlanExecutor(
-        database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody
-    )
+    act = CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody)
     act.do(CampaignCyclePlan(deleted=(array,)))
 
     assert asked == [array]

@@ -88,10 +88,7 @@ def test_a_campaign_is_sent_ends_and_is_fetched_and_nothing_runs_twice(site: Cam
     outcomes = site.outcomes()
     ran = site.sh("sort /mnt/ran").split()
 
-    assert outcomes == {str(n): ("success", 1) for n in range(8)} | {
-        "1": ("program_error", 1),
-        "4": ("success", 2),
-    }
+    assert outcomes == {str(n): ("success", 1) for n in range(8)} | {"1": ("program_error", 1), "4": ("success", 2)}
     assert ran == sorted([*(f"1.{n}" for n in range(8)), "1.4"])
     assert "CAMPAIGN_ID=1" in site.sh("cat /mnt/told")
     site.sh(f"{BIN}/gridfetch 1 /mnt/out")
@@ -118,9 +115,7 @@ def test_a_task_makes_way_and_a_cluster_that_hangs_costs_no_task(site: Campaigns
 
 
 @pytest.mark.twin
-def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(
-    site: Campaigns,
-) -> None:
+def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(site: Campaigns) -> None:
     """As root's does where a service acts for others."""
     site.submit({"name": "once", "nb_jobs": 2, "exec_file": "true", "clusters": {"alpha": {}}})
     site.until_ended()
@@ -266,9 +261,7 @@ def test_decisions_of_long_ago_are_forgotten(site: Campaigns) -> None:
     old += " SELECT '2020' || substr(at, 5), program, 'of old', inputs FROM decisions"
     count = "SELECT sum(sentence = 'of old'), count(*) > 0 FROM decisions"
     asked = f"{PYTHON} -I -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
-    asked += (
-        " print(*db.execute(sys.argv[2]).fetchall()); db.commit()' /var/lib/gridbridge/state.db"
-    )
+    asked += " print(*db.execute(sys.argv[2]).fetchall()); db.commit()' /var/lib/gridbridge/state.db"
     site.submit({"name": "one", "nb_jobs": 1, "exec_file": "true", "clusters": {"alpha": {}}})
     site.until_ended()
     site.sh(f'{asked} "{old}"')

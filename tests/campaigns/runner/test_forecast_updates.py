@@ -12,17 +12,8 @@ from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForeca
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
-from gridbridge.decisions.campaigns.completion_forecast import (
-    forecast_error_share,
-    summarize_forecast_errors,
-)
-from gridbridge.model.campaigns.campaign import (
-    AddedTasks,
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.decisions.campaigns.completion_forecast import forecast_error_share, summarize_forecast_errors
+from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -40,12 +31,8 @@ from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
-TERMS = JobRatioInputs(
-    old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
-)
-RATIO = JobRatioUpdate(
-    campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
-)
+TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
+RATIO = JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3)
 
 
 class Site:
@@ -53,10 +40,7 @@ class Site:
 
     def __init__(self, path: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
-        self.campaigns, self.predictions = (
-            CampaignRows(self.database),
-            CampaignStatisticsRows(self.database),
-        )
+        self.campaigns, self.predictions = (CampaignRows(self.database), CampaignStatisticsRows(self.database))
         self.now = NOON
         self.campaigns.add(
             Campaign(
@@ -219,18 +203,11 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     assert site.shown().p50_at is not None
 
 
-@pytest.mark.parametrize(
-    ("minutes", "error", "held"), [(10, 0.0, 1), (8, -0.25, 1), (20, 0.5, 1), (40, 0.75, 0)]
-)
-def test_an_error_is_a_share_of_the_time_that_was_left(
-    minutes: int, error: float, held: int
-) -> None:
+@pytest.mark.parametrize(("minutes", "error", "held"), [(10, 0.0, 1), (8, -0.25, 1), (20, 0.5, 1), (40, 0.75, 0)])
+def test_an_error_is_a_share_of_the_time_that_was_left(minutes: int, error: float, held: int) -> None:
     """It was told that ten minutes were left, or thirty at the worst."""
     kept = HalfwayForecast(
-        campaign=1,
-        made_at=NOON,
-        p50_at=NOON + timedelta(minutes=10),
-        p90_at=NOON + timedelta(minutes=30),
+        campaign=1, made_at=NOON, p50_at=NOON + timedelta(minutes=10), p90_at=NOON + timedelta(minutes=30)
     )
     ended = replace(kept, ended_at=NOON + timedelta(minutes=minutes))
 

@@ -12,10 +12,7 @@ from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    CampaignPreemptionRows,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -43,9 +40,7 @@ from gridbridge.shell.clock import Clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([JobStateFact.RUNNING])
-QUEUE = QueueInstanceStatus(
-    name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True
-)
+QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
 LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
 PLACE = QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 
@@ -53,8 +48,7 @@ PLACE = QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 def tasks(*places: int) -> tuple[ResourceHolder, ...]:
     """Return what tasks of the array hold on n1."""
     return tuple(
-        ResourceHolder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
-        for n in places
+        ResourceHolder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True) for n in places
     )
 
 
@@ -67,9 +61,7 @@ class Beta:
     """A cell that shows what a test sets, and notes what it is asked and what is deleted there."""
 
     def __init__(self) -> None:
-        self.crowded: list[CellRequestsAndResources | GridbridgeError] = [
-            CROWDED
-        ]  # one after the other
+        self.crowded: list[CellRequestsAndResources | GridbridgeError] = [CROWDED]  # one after the other
         self.could_start = frozenset({"all.q@n1"})
         self.pending = 1
         self.queues = (LOCAL, QUEUE)
@@ -88,12 +80,7 @@ class Beta:
             since=NOON,
         )
         seen = ClusterSnapshot(
-            cluster="beta",
-            taken_at=NOON,
-            queues=self.queues,
-            jobs={77: (row,)},
-            pending=self.pending,
-            free_slots=0,
+            cluster="beta", taken_at=NOON, queues=self.queues, jobs={77: (row,)}, pending=self.pending, free_slots=0
         )
         return seen, 0.1
 
@@ -166,9 +153,7 @@ def cycle(nikita: Nikita) -> NikitaDeletionPlan:
     return plan
 
 
-def test_just_enough_tasks_are_marked_and_deleted(
-    nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_just_enough_tasks_are_marked_and_deleted(nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture) -> None:
     """The newest, and the log tells for whom."""
     caplog.set_level("INFO")
 
@@ -176,9 +161,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
 
     assert beta.deleted == [(2, 3)]
     marked = TaskDeletionMarkRows(nikita.database).all()[1, 1]
-    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
-        (2, 3), CancellationReason.MADE_WAY
-    )
+    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys((2, 3), CancellationReason.MADE_WAY)
     told = [one.getMessage() for one in caplog.records]
     assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
 
@@ -259,9 +242,7 @@ def test_a_cell_that_does_not_answer_has_no_requests(
 
 def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Beta) -> None:
     """With the one request that it was about."""
-    beta.crowded = [
-        replace(CROWDED, asked=(WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))
-    ]
+    beta.crowded = [replace(CROWDED, asked=(WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))]
     seen = nikita.gather()
 
     entry = nikita_journal.nikita_journal_entry(seen, nikita.decide(seen), NOON)

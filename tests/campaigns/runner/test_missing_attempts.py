@@ -10,12 +10,7 @@ import pytest
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -98,9 +93,7 @@ def test_a_task_is_missing_since_the_first_round_that_missed_it(
     assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
 
 
-def test_one_that_is_listed_again_is_not_missing(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_one_that_is_listed_again_is_not_missing(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
     rounds.look(attempts, 1)
     rounds.look(attempts)
     rounds.later(60)
@@ -109,9 +102,7 @@ def test_one_that_is_listed_again_is_not_missing(
     assert rounds.look(attempts, 1) == [0.0]
 
 
-def test_what_has_ended_is_forgotten(
-    database: StateFile, rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_what_has_ended_is_forgotten(database: StateFile, rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
     rounds.look(attempts, 0, 1)
     CampaignRows(database).ended([replace(attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
     rounds.kept.note([])
@@ -119,9 +110,7 @@ def test_what_has_ended_is_forgotten(
     assert [*rounds.kept.all()] == [(1, 1, 2)]
 
 
-def test_of_arrays_that_are_over_nothing_is_held(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
     """A runner that goes on for months has had very many."""
     rounds.look(attempts, 0, 1)
     rounds.missing.settle([attempts[0]], [attempts[0]])
@@ -131,9 +120,7 @@ def test_of_arrays_that_are_over_nothing_is_held(
     assert rounds.missing._since_s == {}
 
 
-def test_a_clock_that_is_set_makes_nothing_older(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_a_clock_that_is_set_makes_nothing_older(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
     """A running process counts steady seconds; one that begins later has only the time of day."""
     rounds.look(attempts, 1)
     rounds.now_s += 86400
@@ -159,9 +146,7 @@ def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
     assert (ran, rounds.missing.ran(array)) == ({1}, set())
 
 
-def test_what_ran_is_known_to_the_next_process(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_what_ran_is_known_to_the_next_process(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
     """Of it a cluster that knows nothing any more has lost something; else it never began."""
     rounds.running = {1, 2}
     rounds.look(attempts)

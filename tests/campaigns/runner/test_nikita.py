@@ -40,12 +40,7 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueInstanceStateFact,
-)
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     identify_cluster_query,
@@ -97,9 +92,7 @@ def _leapt() -> list[timedelta]:
 
 
 @pytest.fixture(name="nikita")
-def _nikita(
-    tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]
-) -> Iterator[Nikita]:
+def _nikita(tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]) -> Iterator[Nikita]:
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
@@ -157,9 +150,7 @@ def beta(*rows: JobListRow, state: QueueInstanceState | None = None) -> dict[str
     }
 
 
-def cycle(
-    nikita: Nikita, array: CampaignArray, answers: dict[str, ClusterSnapshot]
-) -> NikitaDeletionPlan:
+def cycle(nikita: Nikita, array: CampaignArray, answers: dict[str, ClusterSnapshot]) -> NikitaDeletionPlan:
     """Decide about what a cluster lists, and do it."""
     seen = nikita.listed([array], answers)
     plan = nikita.decide(seen)
@@ -201,12 +192,7 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
 def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
-    nikita: Nikita,
-    now: list[datetime],
-    monkeypatch: pytest.MonkeyPatch,
-    array: CampaignArray,
-    waiting: int,
-    asked: int,
+    nikita: Nikita, now: list[datetime], monkeypatch: pytest.MonkeyPatch, array: CampaignArray, waiting: int, asked: int
 ) -> None:
     """What waited a moment ago may run now."""
     later(now, 61)
@@ -219,9 +205,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
         seen, sent, identify_cluster_query(configured_cluster_address(policy, "beta"), ()), now[0]
     )
     ClusterSnapshotSharing(nikita.database, Clock()).put("beta", shared)
-    monkeypatch.setattr(
-        status, "query_cluster_snapshot", lambda *_: told.append(1) or (runs_now, 0.1)
-    )  # type: ignore[func-returns-value]
+    monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
     later(now, 10)
 
     plan = nikita.decide(nikita.gather())
@@ -230,9 +214,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     assert len(told) == asked
 
 
-def test_no_task_ran_before_it_was_sent(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
-) -> None:
+def test_no_task_ran_before_it_was_sent(nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]) -> None:
     """The clock of its cluster may be hours late."""
     later(now, 60)
     hours_ago = NOON - timedelta(hours=9)
@@ -293,17 +275,13 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
 ) -> None:
     """It is in an outage; and of one that gave no answer nothing is known at all."""
     later(now, 9999)
-    lost = beta(
-        row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au")
-    )
+    lost = beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"))
 
     assert cycle(nikita, array, lost) == NikitaDeletionPlan()
     assert cycle(nikita, array, {}) == NikitaDeletionPlan()
 
 
-def test_a_decision_is_made_again_from_what_was_kept(
-    nikita: Nikita, array: CampaignArray, now: list[datetime]
-) -> None:
+def test_a_decision_is_made_again_from_what_was_kept(nikita: Nikita, array: CampaignArray, now: list[datetime]) -> None:
     """As JSON has it."""
     later(now, 901)
     seen = nikita.listed([array], beta(row(range(1, 6))))
@@ -342,31 +320,17 @@ def wipe(places: range) -> ArrayCancellation:
     ("row_state", "queue_state"),
     [
         pytest.param(WAITING, None, id="it waits"),
-        pytest.param(
-            JobState([JobStateFact.WAITING, JobStateFact.RESTARTED]), None, id="it was put back"
-        ),
-        pytest.param(
-            RUNNING,
-            QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"),
-            id="no work can start",
-        ),
+        pytest.param(JobState([JobStateFact.WAITING, JobStateFact.RESTARTED]), None, id="it was put back"),
+        pytest.param(RUNNING, QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"), id="no work can start"),
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
-    nikita: Nikita,
-    array: CampaignArray,
-    cell: Cell,
-    row_state: JobState,
-    queue_state: QueueInstanceState | None,
+    nikita: Nikita, array: CampaignArray, cell: Cell, row_state: JobState, queue_state: QueueInstanceState | None
 ) -> None:
     """Until they are being deleted."""
     CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
     cycle(nikita, array, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
-    cycle(
-        nikita,
-        array,
-        beta(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))),
-    )
+    cycle(nikita, array, beta(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
 
     assert cell.deleted == [(1, (range(1, 6),))]
     assert not TaskDeletionMarkRows(nikita.database).all()
@@ -381,11 +345,7 @@ CLOSED = [
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
 def test_a_cancelled_task_is_deleted_where_no_work_can_start(
-    nikita: Nikita,
-    array: CampaignArray,
-    cell: Cell,
-    state: QueueInstanceState,
-    task_state: JobState,
+    nikita: Nikita, array: CampaignArray, cell: Cell, state: QueueInstanceState, task_state: JobState
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
     marks = TaskDeletionMarkRows(nikita.database)
@@ -426,9 +386,7 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(
     assert (left, wipe.wiped_for) == ([], CancellationReason.OVERRAN)
 
 
-def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
-    nikita: Nikita, cell: Cell
-) -> None:
+def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: Nikita, cell: Cell) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(nikita, PROLOGUE), TaskDeletionMarkRows(nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=CancellationReason.UNNEEDED)
@@ -534,9 +492,7 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: CampaignArray, fo
 
 
 @needs_root
-def test_a_kill_is_left_to_a_runner_that_runs(
-    nikita: Nikita, array: CampaignArray, folder: Path
-) -> None:
+def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: CampaignArray, folder: Path) -> None:
     assert array
     ask(folder, "cancel")
     with poller_lock.MomentaryPollerLock(str(folder.parent / "runner.lock")) as is_ours:
@@ -548,14 +504,10 @@ def test_a_kill_is_left_to_a_runner_that_runs(
 
 def moved(places: range) -> ArrayCancellation:
     """Return the mark of tasks that are to start elsewhere."""
-    return ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.MOVED, places=(places,)
-    )
+    return ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.MOVED, places=(places,))
 
 
-def test_a_move_is_done_for_what_waits_still(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
@@ -564,9 +516,7 @@ def test_a_move_is_done_for_what_waits_still(
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys(
-        (1, 3), TaskDeletionMark(wiped_for=CancellationReason.LEFT)
-    )
+    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=CancellationReason.LEFT))
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
@@ -592,16 +542,12 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(
     cycle(nikita, array, beta(row(range(1, 4))))
     cell.fails = False
 
-    cycle(
-        nikita, array, beta(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD])))
-    )
+    cycle(nikita, array, beta(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
 
 
-def test_a_move_of_which_nothing_is_known_is_done_again(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_move_of_which_nothing_is_known_is_done_again(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """The tasks may be deleted, or run: neither is noted."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
@@ -612,27 +558,17 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
     assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {CancellationReason.MOVED}
 
 
-def test_a_task_that_is_back_after_its_move_is_moved_again(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_task_that_is_back_after_its_move_is_moved_again(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
     TaskDeletionMarkRows(nikita.database).put(left)
 
-    cycle(
-        nikita,
-        array,
-        beta(
-            row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))
-        ),
-    )
+    cycle(nikita, array, beta(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert cell.deleted == [(1, (range(1, 3), range(3, 4)))]
 
 
-def test_a_move_goes_on_that_was_killed_after_the_hold(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_move_goes_on_that_was_killed_after_the_hold(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """Who holds a task of their own finds it held."""
     TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
     held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
@@ -642,9 +578,7 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
-@pytest.mark.parametrize(
-    "fact", [QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE]
-)
+@pytest.mark.parametrize("fact", [QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE])
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
 ) -> None:
@@ -657,9 +591,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     plan = cycle(nikita, array, beta(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys(
-        (1, 2), TaskDeletionMark(wiped_for=CancellationReason.LEFT)
-    )
+    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=CancellationReason.LEFT))
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
@@ -668,18 +600,12 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     """As those of a campaign that its owner cancelled."""
     TaskDeletionMarkRows(nikita.database).cancel(1, 1)
 
-    cycle(
-        nikita,
-        array,
-        beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.DISABLED])),
-    )
+    cycle(nikita, array, beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.DISABLED])))
 
     assert cell.deleted == [(1, (range(2, 3),))]
 
 
-def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_task_that_was_put_back_is_moved_as_any_that_waits(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
     TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
     put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
@@ -689,17 +615,13 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
-def test_a_held_task_that_its_owner_cancelled_is_deleted(
-    nikita: Nikita, array: CampaignArray, cell: Cell
-) -> None:
+def test_a_held_task_that_its_owner_cancelled_is_deleted(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 3)))
     marks.cancel(1, 1)
 
-    cycle(
-        nikita, array, beta(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD])))
-    )
+    cycle(nikita, array, beta(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert cell.deleted == [(1, (range(2, 3),))]
 
@@ -719,11 +641,7 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
     cell.delete_places = hang  # type: ignore[method-assign]
     seen = nikita.listed([array], beta(row(range(1, 6))))
     wipe = ArrayCancellation(
-        campaign=1,
-        array=1,
-        cluster="beta",
-        wiped_for=CancellationReason.CANCELLED,
-        places=(range(1, 2),),
+        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.CANCELLED, places=(range(1, 2),)
     )
 
     for _ in range(2):

@@ -21,19 +21,11 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
-from gridbridge.model.campaigns.subscriptions import (
-    CampaignNotification,
-    NotificationChannel,
-    NotificationSeverity,
-)
+from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from gridbridge.state.database import StateFile
@@ -72,9 +64,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         places = (str(self.brought), str(self.published))
         clock = self.watch.clock()
-        self.intake = CampaignIntake(
-            self.database, frozenset({"beta"}), clock, *places, notifications=POLICY
-        )
+        self.intake = CampaignIntake(self.database, frozenset({"beta"}), clock, *places, notifications=POLICY)
         self.told: list[CampaignNotification] = []
         self.error: GridbridgeError | None = None
         self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
@@ -140,9 +130,7 @@ def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
     assert site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
     site.ask(OwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
 
-    assert site.ask(OwnerRequestVerb.SUBSCRIPTIONS, {}) == {
-        "subscriptions": [{**MAIL, "severity": "high"}]
-    }
+    assert site.ask(OwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
     assert site.ask(OwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
     assert site.ask(OwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
     assert site.ask(OwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
@@ -158,9 +146,7 @@ def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
     ],
     ids=["an option", "a severity", "a way", "no command here"],
 )
-def test_what_any_program_wrote_is_checked(
-    site: Site, wish: dict[str, str], answer: OwnerRequestReply
-) -> None:
+def test_what_any_program_wrote_is_checked(site: Site, wish: dict[str, str], answer: OwnerRequestReply) -> None:
     assert site.ask(OwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
 
 
@@ -300,9 +286,7 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
 
 
-def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """From cron each run ends with its cycle: the next one does not tell the same once more."""
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
     slow: list[CampaignNotification] = []
@@ -335,9 +319,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.notifier.look()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
-        stress_and_mail_programs.deliver_notification(
-            site.told[0], NotificationsSection(mail=str(mailer))
-        )
+        stress_and_mail_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
 
 
 def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:

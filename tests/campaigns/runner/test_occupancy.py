@@ -11,12 +11,7 @@ from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
 )
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -45,22 +40,15 @@ def test_stress_is_asked_for_where_something_may_be_sent() -> None:
     delta = replace(ONE, number=2, jdl=replace(ONE.jdl, clusters={"delta": WISH}))
     paused = replace(delta, number=3, state=CampaignState.PAUSED)
 
-    assert clusters_accepting_campaign_tasks((ONE, delta, paused), {1: 4, 3: 4}) == {
-        "beta",
-        "gamma",
-    }
+    assert clusters_accepting_campaign_tasks((ONE, delta, paused), {1: 4, 3: 4}) == {"beta", "gamma"}
     assert clusters_accepting_campaign_tasks((), {}) == frozenset()
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUEUES = (
     QueueInstanceStatus(name="all.q@n1", slots_used=3, slots_reserved=0, slots_total=8),
-    QueueInstanceStatus(
-        name="gb-be1@n1", slots_used=1, slots_reserved=0, slots_total=8, is_besteffort=True
-    ),
-    QueueInstanceStatus(
-        name="away@n1", slots_used=0, slots_reserved=0, slots_total=9, sends_away=True
-    ),
+    QueueInstanceStatus(name="gb-be1@n1", slots_used=1, slots_reserved=0, slots_total=8, is_besteffort=True),
+    QueueInstanceStatus(name="away@n1", slots_used=0, slots_reserved=0, slots_total=9, sends_away=True),
 )
 
 
@@ -74,13 +62,9 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     """As its [campaigns.NAME] says; slots that send on, and best-effort ones, are not its size."""
     usual, own = (
         ClusterCampaignsSection(),
-        ClusterCampaignsSection(
-            predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"
-        ),
+        ClusterCampaignsSection(predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"),
     )
-    policy = Policy(
-        site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own}
-    )
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
@@ -88,12 +72,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
     assert found["beta"] == ClusterCapacity(
-        law=JobRatioRule.MEASURED,
-        flood_rate=usual.flood_rate,
-        is_stressed=True,
-        stress=0.8,
-        stress_limit=0.8,
-        **size,
+        law=JobRatioRule.MEASURED, flood_rate=usual.flood_rate, is_stressed=True, stress=0.8, stress_limit=0.8, **size
     )
     assert found["gamma"] == ClusterCapacity(
         law=JobRatioRule.SLOW_START,
@@ -117,25 +96,15 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
         JobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
     array = CampaignArray(
-        campaign=1,
-        number=1,
-        cluster="beta",
-        state=ArraySubmissionState.RELEASED,
-        size=9,
-        intended_at=NOON,
-        job_id=7,
+        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=9, intended_at=NOON, job_id=7
     )
     answers = {"beta": seen("beta", *rows)}
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (
-        count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age))
-        for age in (19, 21)
+        count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
     )
-    assert (young, old) == (
-        ListedTaskCounts(fresh=3, **counts),
-        ListedTaskCounts(fresh=0, **counts),
-    )  # type: ignore[arg-type]
+    assert (young, old) == (ListedTaskCounts(fresh=3, **counts), ListedTaskCounts(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": ClusterCampaignsSection(start_s=130.0)}
     (told,) = count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
@@ -153,23 +122,13 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     }
     rows = (
         JobListRow(
-            job_id=7,
-            name="campaign.1",
-            owner="alice",
-            state=JobState([waits, *more]),
-            tasks=(range(place, place + 1),),
+            job_id=7, name="campaign.1", owner="alice", state=JobState([waits, *more]), tasks=(range(place, place + 1),)
         )
         for place, more in facts.items()
     )
     answers = {"beta": seen("beta", *rows)}
     array = CampaignArray(
-        campaign=1,
-        number=1,
-        cluster="beta",
-        state=ArraySubmissionState.RELEASED,
-        size=5,
-        intended_at=NOON,
-        job_id=7,
+        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=5, intended_at=NOON, job_id=7
     )
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
@@ -182,11 +141,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
 
 @pytest.mark.parametrize(
     "own",
-    [
-        {"alpha": Cluster(qmaster_port=1, execd_port=2)},
-        {"alpha": Cluster(kind=ClusterKind.OAR)},
-        {},
-    ],
+    [{"alpha": Cluster(qmaster_port=1, execd_port=2)}, {"alpha": Cluster(kind=ClusterKind.OAR)}, {}],
     ids=["Grid Engine", "OAR", "none"],
 )
 def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> None:
@@ -196,6 +151,4 @@ def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> N
     answers = {name: seen(name) for name in policy.clusters}
 
     assert campaign_capacity_by_cluster(policy, answers, {}, {}).keys() == {*own, "beta"}
-    assert [configured_cluster_address(policy, name).kind for name in own] == [
-        one.kind for one in own.values()
-    ]
+    assert [configured_cluster_address(policy, name).kind for name in own] == [one.kind for one in own.values()]

@@ -12,22 +12,13 @@ import pytest
 from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot
 from gridbridge.campaigns.runner import owner_requests
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
-from gridbridge.campaigns.runner.owner_requests import (
-    OF_EVENTS,
-    TAKEN_UP_AT_ONCE,
-    CampaignOwnerRequestHandler,
-)
+from gridbridge.campaigns.runner.owner_requests import OF_EVENTS, TAKEN_UP_AT_ONCE, CampaignOwnerRequestHandler
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -36,11 +27,7 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    OwnerRequestReply,
-    OwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -69,11 +56,7 @@ class Site:
         self.begun: list[list[int]] = []
         self.folder = str(folder)
         self.requests = CampaignOwnerRequestHandler(
-            self.database,
-            Clock(),
-            self.folder,
-            take_up=self.take_up,
-            begin=lambda n: self.begun.append([*n]),
+            self.database, Clock(), self.folder, take_up=self.take_up, begin=lambda n: self.begun.append([*n])
         )
         self.campaigns.add(
             Campaign(
@@ -131,9 +114,7 @@ class Site:
             raise CampaignRefusedByRoot("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(
-        self, verb: OwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t"
-    ) -> OwnerRequestReply:
+    def ask(self, verb: OwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t") -> OwnerRequestReply:
         """Ask for something."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
@@ -154,27 +135,15 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
     number = site.open(CampaignEventCode.BLACKLIST)
 
-    answers = [
-        site.ask(OwnerRequestVerb.FIX, number, uid, f"{n}")
-        for n, uid in enumerate((BOB, ALICE, ALICE))
-    ]
+    answers = [site.ask(OwnerRequestVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
 
-    assert answers == [
-        OwnerRequestReply.NOT_THEIRS,
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.CLOSED,
-    ]
-    assert (
-        site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT)
-        is OwnerRequestReply.DONE
-    )
+    assert answers == [OwnerRequestReply.NOT_THEIRS, OwnerRequestReply.DONE, OwnerRequestReply.CLOSED]
+    assert site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT) is OwnerRequestReply.DONE
     assert site.ask(OwnerRequestVerb.FIX, 99) is OwnerRequestReply.UNKNOWN
     assert site.events.open() == ()
 
 
-@pytest.mark.parametrize(
-    "verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS]
-)
+@pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
 def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerRequestVerb) -> None:
     """Whatever the request claims."""
     assert site.ask(verb, 1, BOB) is OwnerRequestReply.NOT_THEIRS
@@ -186,15 +155,10 @@ def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     """What an owner no longer wants is deleted at its clusters."""
     site.ask(OwnerRequestVerb.CANCEL, 1, ALICE)
 
-    told = [
-        site.ask(OwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))
-    ]
+    told = [site.ask(OwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
 
     assert told == [OwnerRequestReply.NOT_THEIRS, OwnerRequestReply.NOT_ROOTS]
-    assert site.ask(OwnerRequestVerb.ABANDON, 1, ROOT, "root") in (
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.CANCELLED,
-    )
+    assert site.ask(OwnerRequestVerb.ABANDON, 1, ROOT, "root") in (OwnerRequestReply.DONE, OwnerRequestReply.CANCELLED)
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -274,9 +238,7 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     """Another one for the same event finds it closed."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
 
     answers = [site.ask(OwnerRequestVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
@@ -288,17 +250,11 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
-    slow = CampaignOwnerRequestHandler(
-        site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder
-    )
-    asked = CampaignOwnerRequest(
-        token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=(number,)
-    )
+    slow = CampaignOwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
@@ -314,9 +270,7 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
     """One that is restored does not know it; what changed nothing is not noted."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
 
     for token in ("t", "t", "u"):
         site.ask(OwnerRequestVerb.RESUBMIT, number, token=token)
@@ -327,9 +281,7 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
@@ -370,9 +322,7 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
-    other = site.open(
-        CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, tasks=1, exit_status=4
-    )
+    other = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, tasks=1, exit_status=4)
     assert site.ask(OwnerRequestVerb.RESUBMIT, other, token="v") is OwnerRequestReply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
@@ -382,10 +332,7 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
     site.run(TaskAttemptOutcome.SITE_FAULT)
     site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
-    site.ask(
-        OwnerRequestVerb.FIX,
-        site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1),
-    )
+    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1))
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
@@ -396,27 +343,9 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
 @pytest.mark.parametrize(
     ("outcome", "code", "times", "then", "avoid"),
     [
-        (
-            TaskAttemptOutcome.WALLTIME,
-            CampaignEventCode.WALLTIME,
-            1,
-            TaskAttemptOutcome.PREEMPTED,
-            (),
-        ),
-        (
-            TaskAttemptOutcome.SITE_FAULT,
-            CampaignEventCode.SITE_FAULT,
-            4,
-            TaskAttemptOutcome.SITE_FAULT,
-            ("beta",),
-        ),
-        (
-            TaskAttemptOutcome.SETUP_ERROR,
-            CampaignEventCode.NOT_STARTED,
-            5,
-            TaskAttemptOutcome.SETUP_ERROR,
-            ("beta",),
-        ),
+        (TaskAttemptOutcome.WALLTIME, CampaignEventCode.WALLTIME, 1, TaskAttemptOutcome.PREEMPTED, ()),
+        (TaskAttemptOutcome.SITE_FAULT, CampaignEventCode.SITE_FAULT, 4, TaskAttemptOutcome.SITE_FAULT, ("beta",)),
+        (TaskAttemptOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED, 5, TaskAttemptOutcome.SETUP_ERROR, ("beta",)),
     ],
 )
 def test_what_is_tried_again_is_judged_anew(
@@ -444,9 +373,7 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     monkeypatch.setattr(CampaignOwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
@@ -479,12 +406,8 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
     assert site.campaigns.unnoted(0, 9) == (1,)
 
 
-def test_nothing_is_tried_again_where_root_does_not_let_it(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
@@ -493,9 +416,7 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(
     assert "event=not_taken_up campaign=1" in caplog.text
 
 
-def test_one_request_takes_so_many_campaigns_up_at_most(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Each is a call of root's, for which everybody waits; gridevents names one campaign."""
     found = site.campaigns.find(1)
     assert found
@@ -504,9 +425,7 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
         numbers.append(site.open(CampaignEventCode.BLACKLIST, campaign=one))
-    of_all = CampaignOwnerRequest(
-        token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=tuple(numbers)
-    )
+    of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=tuple(numbers))
 
     told = site.requests.do(of_all)
 
@@ -518,9 +437,7 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     refused = site.open(CampaignEventCode.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
@@ -549,9 +466,7 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
 def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
     site = Site(tmp_path, CampaignType.TEST)
-    number = site.open(
-        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
-    )
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 
@@ -569,9 +484,7 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted(
-        (*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)
-    ) == sorted(OwnerRequestVerb)
+    assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(OwnerRequestVerb)
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
@@ -591,20 +504,11 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
 
     done = site.requests.do(
-        CampaignOwnerRequest(
-            token="t", uid=ALICE, verb=OwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6)
-        )
+        CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
     )
 
     left = OwnerRequestReply.NOT_ENDED
-    assert done == {
-        1: left,
-        2: left,
-        3: OwnerRequestReply.DONE,
-        4: left,
-        5: left,
-        6: OwnerRequestReply.UNKNOWN,
-    }
+    assert done == {1: left, 2: left, 3: OwnerRequestReply.DONE, 4: left, 5: left, 6: OwnerRequestReply.UNKNOWN}
     assert len(signs) == 6
 
 
@@ -616,9 +520,7 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
-    asked = CampaignOwnerRequest(
-        token="t", uid=ALICE, verb=OwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5)
-    )
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
     pause = CampaignRows.is_now
 
     def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:

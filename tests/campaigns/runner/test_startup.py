@@ -87,9 +87,7 @@ def _calling(tmp_path: Path) -> Iterator[Calling]:
     runner.call_after_each_program(lambda: None)
 
 
-def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(
-    calling: Calling,
-) -> None:
+def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(calling: Calling) -> None:
     """Also one that failed; what could not be started took no time."""
     campaign_program_start.run_cycles_until_signal(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
 

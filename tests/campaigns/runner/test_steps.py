@@ -74,10 +74,7 @@ class Site:
         for array, attempts in arrays:
             tasks = format_attempt_ranges(tuple((one.task, one.attempt) for one in attempts))
             self.told.append(f"{array.cluster} {tasks}")
-        return tuple(
-            ArraySubmissionResult(job_id=0 if self.trouble else 71, error=self.trouble)
-            for _ in arrays
-        )
+        return tuple(ArraySubmissionResult(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
 
     def release(self, array: CampaignArray) -> None:
         """Let it start."""
@@ -103,10 +100,7 @@ class Site:
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
         """Return what is known of steps."""
-        return [
-            (one.step, one.cluster, one.attempt, one.outcome)
-            for one in self.tries.steps([self.one])
-        ]
+        return [(one.step, one.cluster, one.attempt, one.outcome) for one in self.tries.steps([self.one])]
 
 
 @pytest.fixture(name="site")
@@ -122,11 +116,7 @@ def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
     site.begin(PROLOGUE, "beta")
     site.begin(EPILOGUE, "gamma", 2)
 
-    assert site.told == [
-        f"gamma {GAMMA_PROLOGUE}:1",
-        f"beta {BETA_PROLOGUE}:1",
-        f"gamma {GAMMA_EPILOGUE}:2",
-    ]
+    assert site.told == [f"gamma {GAMMA_PROLOGUE}:1", f"beta {BETA_PROLOGUE}:1", f"gamma {GAMMA_EPILOGUE}:2"]
     assert site.known() == [
         (PROLOGUE, "beta", 1, TaskAttemptOutcome.PENDING),
         (PROLOGUE, "gamma", 1, TaskAttemptOutcome.PENDING),
@@ -153,9 +143,7 @@ def test_a_step_is_no_task(site: Site) -> None:
 
 
 @pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), CampaignRefusedByRoot("no")])
-def test_one_that_is_refused_has_failed_and_fails_no_task(
-    site: Site, trouble: GridbridgeError
-) -> None:
+def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: GridbridgeError) -> None:
     """Unless root refuses the whole campaign."""
     site.trouble = trouble
     site.begin(PROLOGUE)
@@ -176,11 +164,7 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
 
     found = site.campaigns.find(1)
     assert found
-    assert (before.is_winding_up, found.is_winding_up, found.state) == (
-        True,
-        False,
-        CampaignState.CANCELLED,
-    )
+    assert (before.is_winding_up, found.is_winding_up, found.state) == (True, False, CampaignState.CANCELLED)
     assert site.campaigns.unfinished() == ()
 
 
@@ -191,9 +175,7 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     site.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
     send = CampaignTaskSend(campaign=1, cluster="gamma", tasks=1)
     site.actions.do(CampaignCyclePlan(sends=(send,)))
-    site.ledger += (
-        RootLedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),
-    )
+    site.ledger += (RootLedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),)
     site.begin(PROLOGUE, "beta")
 
     assert (PROLOGUE, "gamma", 1, TaskAttemptOutcome.PENDING) in site.known()
@@ -202,31 +184,23 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     assert states[1] is ArraySubmissionState.SUBMITTED
 
 
-def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
-    told = ArraySubmissionResult(
-        job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks")
-    )
+    told = ArraySubmissionResult(job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks"))
     monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
 
     def ledger_arrays(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
     monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
-    site.actions.do(
-        CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),))
-    )
+    site.actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()
     assert (array.state, array.job_id) == (ArraySubmissionState.INTENDED, 0)
 
 
 @pytest.mark.parametrize(("job_id", "is_over"), [(0, True), (71, False)])
-def test_a_prologue_that_is_given_up_is_deleted_first(
-    site: Site, job_id: int, is_over: bool
-) -> None:
+def test_a_prologue_that_is_given_up_is_deleted_first(site: Site, job_id: int, is_over: bool) -> None:
     """Its cluster may have taken it, and the answer was lost: then its end is asked for."""
     site.trouble = GridbridgeError("no answer")
     site.begin(PROLOGUE)

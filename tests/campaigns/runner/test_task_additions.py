@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.model.campaigns.admission import (
-    AdmissionRefusal,
-    CampaignAdmissionRule,
-    CampaignCandidate,
-)
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -81,9 +77,7 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
         ([OwnerRequestVerb.CANCEL, OwnerRequestVerb.PURGE], "no campaign 1"),
     ],
 )
-def test_a_campaign_that_is_over_gets_no_more(
-    site: Site, verbs: list[OwnerRequestVerb], why: str
-) -> None:
+def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[OwnerRequestVerb], why: str) -> None:
     """And a line says so."""
     for verb in verbs:
         assert site.ask(verb, 1) is OwnerRequestReply.DONE
@@ -137,11 +131,7 @@ def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
     """Many small parts pass by no limit."""
 
     def few(candidate: CampaignCandidate) -> AdmissionRefusal | None:
-        return (
-            AdmissionRefusal(reason=f"{candidate.tasks} are too many")
-            if candidate.tasks > 3
-            else None
-        )
+        return AdmissionRefusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
 
     site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
     tokens = [add(site, "c")]

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_situation_gatherer import (
-    ARRAYS_AT_ONCE,
-    CampaignSituationGatherer,
-)
+from gridbridge.campaigns.runner.campaign_situation_gatherer import ARRAYS_AT_ONCE, CampaignSituationGatherer
 from gridbridge.campaigns.runner.root_ledger_closing import LedgerStateMismatchDetector
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
@@ -78,12 +75,8 @@ class Site:
         self.campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-        self.others: list[
-            CampaignArray
-        ] = []  # arrays of the campaign at beta, of which nothing is listed
-        self.ledger: list[RootLedgerArray] = [
-            RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)
-        ]
+        self.others: list[CampaignArray] = []  # arrays of the campaign at beta, of which nothing is listed
+        self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = CampaignSituationGatherer(
             policy,
@@ -145,13 +138,7 @@ class Site:
 
 
 def _row(places: range) -> JobListRow:
-    known: dict[str, Any] = {
-        "job_id": 7,
-        "name": "n",
-        "owner": "a",
-        "state": RUNNING,
-        "tasks": (places,),
-    }
+    known: dict[str, Any] = {"job_id": 7, "name": "n", "owner": "a", "state": RUNNING, "tasks": (places,)}
     return JobListRow(**known)
 
 
@@ -162,9 +149,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     database.close()
 
 
-def test_of_an_array_that_is_listed_whole_nothing_is_read(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_an_array_that_is_listed_whole_nothing_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise AssertionError("read")
 
@@ -188,10 +173,7 @@ def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
     """Nor that it tells what runs, or has ended, twice."""
     well, ill = JobEnd(exit_status=0), JobEnd(exit_status=3)
 
-    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == (
-        [1, 4],
-        False,
-    )
+    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == ([1, 4], False)
     assert site.look(range(2, 3), ended={5: well, 4: ill, 3: ill, 1: well}) == ([3, 5], False)
 
 
@@ -223,24 +205,14 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (
-        TaskAttemptOutcome.SITE_FAULT,
-        TaskAttemptOutcome.SUCCESS,
-    )
+    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SITE_FAULT, TaskAttemptOutcome.SUCCESS)
 
 
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
     """The others run again elsewhere."""
     database = site.campaigns.database
-    known = {
-        "kind": CampaignEventKind.CLUSTER,
-        "code": CampaignEventCode.DROPPED,
-        "campaign": 0,
-        "cluster": "beta",
-    }
-    CampaignEventRows(database).put(
-        [CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)]
-    )  # type: ignore[arg-type]  # the event's own words
+    known = {"kind": CampaignEventKind.CLUSTER, "code": CampaignEventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    CampaignEventRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
     assert TaskDeletionMarkRows(database).cancel(1, 3)
 
     seen = site.updator.look()
@@ -290,9 +262,7 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
 def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
     """The others may have a record that is to be written."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(
-        ArrayCancellation(**known, places=(range(2, 4),), wiped_for=CancellationReason.LEFT)
-    )
+    site.updator._marks.put(ArrayCancellation(**known, places=(range(2, 4),), wiped_for=CancellationReason.LEFT))
     site.within_s = 15.0
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
@@ -320,10 +290,7 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
 
 def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     """What was learnt, what went wrong, what waits where, and what the site says of each."""
-    database, cleaned = (
-        site.campaigns.database,
-        JdlClusterSettings(exec_file="run", epilogue="clean"),
-    )
+    database, cleaned = (site.campaigns.database, JdlClusterSettings(exec_file="run", epilogue="clean"))
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
@@ -350,9 +317,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         finalize=FinalizeSection(copies=1),
     )
 
-    seen = CampaignSituationGatherer(
-        policy, database, predictions, TaskDeletionMarkRows(database), Clock()
-    ).look()
+    seen = CampaignSituationGatherer(policy, database, predictions, TaskDeletionMarkRows(database), Clock()).look()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
@@ -367,11 +332,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     """Until then nobody noted the ends of tasks there; one that is away now is not back."""
     away = CampaignEvent(
-        kind=CampaignEventKind.CLUSTER,
-        code=CampaignEventCode.GET_JOBS,
-        cluster="beta",
-        opened_at=NOON,
-        last_at=NOON,
+        kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
     events = CampaignEventRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
@@ -380,9 +341,7 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     assert site.updator.look().back_at == {"gamma": NOON}
 
 
-def test_no_end_is_believed_before_the_true_record_is_written(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_end_is_believed_before_the_true_record_is_written(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A forged one may be there while the task runs: beside the true one it is disputed."""
     well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), [14.0]
     site.within_s = 15.0
@@ -398,9 +357,7 @@ def test_no_end_is_believed_before_the_true_record_is_written(
     assert site.look(range(2, 6), ended={1: well}) == ([1], False)
 
 
-def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record of one that ended later may be written later than it is missed for long."""
     well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), {1: 300.0, 2: 120.0}
     site.within_s = 300.0
@@ -414,10 +371,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (
-        TaskAttemptOutcome.SUCCESS,
-        TaskAttemptOutcome.SUCCESS,
-    )
+    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
 
 
 def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
@@ -440,10 +394,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (
-        TaskAttemptOutcome.SUCCESS,
-        TaskAttemptOutcome.SUCCESS,
-    )
+    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
 
 
 def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
@@ -500,14 +451,9 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
-    events = [
-        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON)
-        for n in (1, 2)
-    ]
+    events = [new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
-    look = LedgerStateMismatchDetector(
-        site.campaigns, lambda campaign: ledger if campaign == 2 else ()
-    )
+    look = LedgerStateMismatchDetector(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 
     assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
 
@@ -530,11 +476,7 @@ def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site
 
 @pytest.mark.parametrize(
     ("trouble", "over"),
-    [
-        (None, [1]),
-        (RootLedgerUnreadable("root's ledger has nothing of it"), [1]),
-        (CampaignFileUnreadable("EIO"), []),
-    ],
+    [(None, [1]), (RootLedgerUnreadable("root's ledger has nothing of it"), [1]), (CampaignFileUnreadable("EIO"), [])],
     ids=["it knows no more", "it is lost", "it can't be read now"],
 )
 def test_a_deletion_counts_once_the_ledger_knows_no_more(

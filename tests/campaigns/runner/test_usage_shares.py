@@ -18,16 +18,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import (
-    ClusterCampaignsSection,
-    FairShareUnit,
-    MetaschedulerSection,
-)
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    DecayedUsage,
-)
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, FairShareUnit, MetaschedulerSection
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -36,12 +28,7 @@ from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ARRAY = CampaignArray(
-    campaign=1,
-    number=1,
-    cluster="beta",
-    state=ArraySubmissionState.RELEASED,
-    size=9,
-    intended_at=NOON,
+    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=9, intended_at=NOON
 )
 
 
@@ -71,17 +58,11 @@ def _watch() -> Watch:
 
 
 @pytest.fixture(name="shares")
-def _shares(
-    database: StateFile, watch: Watch
-) -> Callable[[FairShareUnit], CampaignUsageAccounting]:
+def _shares(database: StateFile, watch: Watch) -> Callable[[FairShareUnit], CampaignUsageAccounting]:
     def of(by: FairShareUnit) -> CampaignUsageAccounting:
         section = MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
-        policy = Policy(
-            site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
-        )
-        return CampaignUsageAccounting(
-            policy, CampaignRows(database), CampaignUsageRows(database), watch.clock()
-        )
+        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
+        return CampaignUsageAccounting(policy, CampaignRows(database), CampaignUsageRows(database), watch.clock())
 
     return of
 
@@ -106,15 +87,9 @@ def ended(
     """Return a cycle in which tasks of alice's campaign ended."""
     known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
     seen = CampaignCycleSituation(
-        campaigns=(campaign("alice", 1), campaign("bob", 2)),
-        waiting={},
-        arrays=(ARRAY,),
-        room={},
-        max_tasks=9,
+        campaigns=(campaign("alice", 1), campaign("bob", 2)), waiting={}, arrays=(ARRAY,), room={}, max_tasks=9
     )
-    return seen, CampaignCyclePlan(
-        ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s)
-    )
+    return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 
 def test_what_somebody_used_counts_half_after_a_half_life(
@@ -186,9 +161,7 @@ class Counted(CampaignUsageRows):
 
 def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -> None:
     section = MetaschedulerSection(share_by=FairShareUnit.USER, half_life_h=1.0)
-    policy = Policy(
-        site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
-    )
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
     usage = Counted(database)
     shares = CampaignUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
 
@@ -222,16 +195,12 @@ def test_groups_are_asked_for_where_they_decide(
         metascheduler=section,
         campaigns={"beta": ClusterCampaignsSection(affinity=affinity)},
     )
-    shares = CampaignUsageAccounting(
-        policy, CampaignRows(database), CampaignUsageRows(database), watch.clock()
-    )
+    shares = CampaignUsageAccounting(policy, CampaignRows(database), CampaignUsageRows(database), watch.clock())
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
-) -> None:
+def test_what_the_file_says_is_gathered(shares: Callable[[FairShareUnit], CampaignUsageAccounting]) -> None:
     known = shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)

@@ -51,9 +51,7 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
 
 def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     """And what was can't: the owner waits for its number then."""
-    first, second = (
-        campaign_files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2)
-    )
+    first, second = (campaign_files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
     assert campaign_files.withdraw_campaign_file(first, str(tmp_path))
 
     ((token, _),) = campaign_files.take_new_campaign_files(
@@ -89,9 +87,7 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
     brought = campaign_files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
 
     listed = campaign_files.list_campaign_inbox_files(str(tmp_path))
-    assert [
-        token for token, _ in campaign_files.take_new_campaign_files(listed, str(tmp_path))
-    ] == [brought]
+    assert [token for token, _ in campaign_files.take_new_campaign_files(listed, str(tmp_path))] == [brought]
     assert list(campaign_files.take_owner_requests(listed, str(tmp_path))) == []
     assert campaign_files.is_campaign_number_taken(7, str(tmp_path))
     campaign_files.rename_to_campaign_number(brought, 7, str(tmp_path))
@@ -131,10 +127,7 @@ def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int)
     of(2, second / f"{kind}.{last}", b"{}\n")
 
     taken = campaign_inbox.take_new_inbox_files(
-        campaign_files.list_campaign_inbox_files(str(tmp_path)),
-        f"{kind}.",
-        f"begun/{TAKEN_AS[kind]}.",
-        str(tmp_path),
+        campaign_files.list_campaign_inbox_files(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
     )
 
     assert sorted(taken) == [f"{0:032x}", f"{1:032x}", small, last]
@@ -154,9 +147,7 @@ def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize("token", ["", ".", "..", "x", "c.13", "0123", "A" * 32, "0" * 33])
 @pytest.mark.parametrize("kind", ["new.", "in.", "ask.", "took."])
-def test_what_our_programs_would_not_call_so_is_left_alone(
-    tmp_path: Path, kind: str, token: str
-) -> None:
+def test_what_our_programs_would_not_call_so_is_left_alone(tmp_path: Path, kind: str, token: str) -> None:
     """An answer bears the same name, and no place is named by anybody but them."""
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
@@ -231,9 +222,7 @@ def by_a_link(kind: str, folder: Path) -> Path:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
 @pytest.mark.parametrize("kind", ["new", "ask"])
-@pytest.mark.parametrize(
-    "put", [beside, begun, bobs, bobs_by_her_name, everybodys, another_groups, by_a_link]
-)
+@pytest.mark.parametrize("put", [beside, begun, bobs, bobs_by_her_name, everybodys, another_groups, by_a_link])
 def test_whose_a_file_is_does_not_say_who_brought_it(
     tmp_path: Path, kind: str, put: Callable[[str, Path], Path]
 ) -> None:
@@ -266,9 +255,7 @@ def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
-def test_nobody_keeps_another_from_bringing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes a folder of another's name before gets no file, and stops none."""
     monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
     made = tmp_path / "u.0"
@@ -299,10 +286,7 @@ def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
     found = set[str]()
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        found |= {
-            campaign_inbox.make_own_inbox_folder(str(folder)),
-            campaign_inbox.find_own_inbox_folder(str(folder)),
-        }
+        found |= {campaign_inbox.make_own_inbox_folder(str(folder)), campaign_inbox.find_own_inbox_folder(str(folder))}
 
     (own,) = found
     assert own.startswith(f"{folder}/u.0.")
@@ -318,9 +302,7 @@ def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
     (tmp_path / f"u.{os.getuid()}").write_text("")
 
     assert campaign_inbox.find_own_inbox_folder(str(tmp_path)) == ""
-    assert campaign_inbox.make_own_inbox_folder(
-        str(tmp_path)
-    ) == campaign_inbox.make_own_inbox_folder(str(tmp_path))
+    assert campaign_inbox.make_own_inbox_folder(str(tmp_path)) == campaign_inbox.make_own_inbox_folder(str(tmp_path))
     assert len(os.listdir(tmp_path)) == 2
 
 
@@ -348,9 +330,7 @@ def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opene
     assert f"u.{ALICE}/new.{ODD}" in listed
 
 
-def test_of_very_many_names_in_a_folder_some_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million of them would delay each look by seconds; what is taken makes room for the rest."""
     monkeypatch.setattr(campaign_inbox, "A_LISTING", 5)
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))

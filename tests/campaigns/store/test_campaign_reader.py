@@ -10,10 +10,7 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files, root_campaign_file_reader
 from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
-from gridbridge.campaigns.store.root_campaign_file_reader import (
-    MAX_FIRST_BYTES,
-    VerifiedCampaignFiles,
-)
+from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
@@ -113,23 +110,17 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     assert files.lines(4) == {4: b"e"}
 
 
-def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
-    files: Files,
-) -> None:
+def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
     """The service noted it, and it is the service's folder; what is noted first counts."""
     given = CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), "0" * 64)
 
-    with pytest.raises(
-        CampaignFileChanged, match=r"c\.12: not the file that it was when it was taken in"
-    ):
+    with pytest.raises(CampaignFileChanged, match=r"c\.12: not the file that it was when it was taken in"):
         files.lines(0)
     assert not files.ledger.has_file
 
 
-def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
-    files: Files,
-) -> None:
+def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
     """The campaign's own file is as it was."""
     whole = (files.folder / "c.12").read_bytes()
     given = CampaignNumberRegister(str(files.folder))

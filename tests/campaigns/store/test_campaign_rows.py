@@ -31,11 +31,7 @@ SWEEP = Campaign(
     submitted_at=NOON,
     tasks=10,
     digest="abc",
-    jdl=Jdl(
-        name="sweep é'",
-        type=CampaignType.TEST,
-        clusters={"beta": JdlClusterSettings(exec_file="run")},
-    ),
+    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")}),
 )
 
 
@@ -95,9 +91,7 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     campaigns.array_is(array, ArraySubmissionState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
-    campaigns.ended(
-        (replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
-    )
+    campaigns.ended((replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),))
     campaigns.count(1, ended=1, failed=1)
 
     kept = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=77)

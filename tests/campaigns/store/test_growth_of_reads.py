@@ -14,10 +14,7 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    MissingTaskRows,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
@@ -31,11 +28,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-    TaskMissingSince,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
 from gridbridge.model.campaigns.speculation import SpeculativeAttempts
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.policy import Policy
@@ -78,12 +71,7 @@ class Site:
 
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.updator = CampaignSituationGatherer(
-            policy,
-            self.database,
-            CampaignStatisticsRows(self.database),
-            self.marks,
-            Clock(),
-            ran=str(folder / "ran"),
+            policy, self.database, CampaignStatisticsRows(self.database), self.marks, Clock(), ran=str(folder / "ran")
         )
 
     def send(self, tasks: int) -> list[CampaignArray]:
@@ -99,11 +87,7 @@ class Site:
         assert array
         return array
 
-    def end(
-        self,
-        arrays: Iterable[CampaignArray],
-        outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS,
-    ) -> None:
+    def end(self, arrays: Iterable[CampaignArray], outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> None:
         """Have them end."""
         for array in arrays:
             ended = self.campaigns.pending(array)
@@ -118,12 +102,8 @@ class Site:
         tasks = tuple(one.task for one in self.attempts[:3])
         copies = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
         assert self.copies.intend(copies, NOON)
-        assert self.tries.intend_step(
-            PrologueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
-        )
-        self.missing.note(
-            [TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)]
-        )
+        assert self.tries.intend_step(PrologueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON)
+        self.missing.note([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
         self.marks.put(
             ArrayCancellation(
                 campaign=1,
@@ -173,9 +153,7 @@ READ: dict[str, Callable[[Site], object]] = {
     "marks of ended tasks": lambda site: site.marks.tidy(),
     "missing tasks": lambda site: site.missing.all(),
     "missing tasks that ended": lambda site: site.missing.note([]),
-    "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).ended_since(
-        1, NOON
-    ),
+    "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).ended_since(1, NOON),
     "a page of tasks": lambda site: CampaignTaskRows(site.database).sent(1, 20, 39),
     "campaigns with tasks": lambda site: CampaignTaskRows(site.database).sent_of(),
 }
@@ -211,9 +189,7 @@ Sites = tuple[Site, Site]
 
 
 @pytest.fixture(scope="module", name="sites", params=[ended, running, waiting])
-def _sites(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sites]:
+def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     """Make a site with few tasks beside those that are looked at, and one with many."""
     few, many = (Site(tmp_path_factory.mktemp("site")) for _ in range(2))
     for site, tasks in ((few, FEW), (many, MANY)):

@@ -9,9 +9,7 @@ from gridbridge.campaigns.store import clocks_at_last_nikita_cycle
 from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-KNOWN = HostClockReadings(
-    boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),)
-)
+KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),))
 
 
 def test_what_is_kept_is_read(tmp_path: Path) -> None:

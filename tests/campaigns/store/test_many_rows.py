@@ -11,24 +11,12 @@ from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    MissingTaskRows,
-    TaskDeletionMarkRows,
-)
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-    TaskMissingSince,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
@@ -38,9 +26,7 @@ TASKS = 2 * PORTION + 1
 ARRAY: ConfigKeyDescription = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskAttemptOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
-TERMS = JobRatioInputs(
-    old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
-)
+TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
 class Counting(StateFile):
@@ -142,14 +128,7 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
 def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
     """There may be one of each campaign at each cluster."""
     predicted = [
-        JobRatioUpdate(
-            campaign=n,
-            cluster="beta",
-            law=JobRatioRule.MEASURED,
-            terms=TERMS,
-            ratio=1.0,
-            submitted=1,
-        )
+        JobRatioUpdate(campaign=n, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1)
         for n in range(TASKS)
     ]
 

@@ -48,11 +48,7 @@ def test_one_call_at_a_time_has_it(folder: str) -> None:
     with RootLedger(12, folder) as ledger:
         ledger.require(1000, "abc")
 
-    with (
-        RootLedger(12, folder),
-        Path(folder, "c.12").open() as other,
-        pytest.raises(BlockingIOError),
-    ):
+    with RootLedger(12, folder), Path(folder, "c.12").open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -90,9 +86,7 @@ def test_no_attempt_is_in_two_arrays(folder: str) -> None:
         ("10-19:1", "0-9:1,19:1", True),
     ],
 )
-def test_attempts_meet_by_their_ranges(
-    folder: str, earlier: str, tasks: str, is_refused: bool
-) -> None:
+def test_attempts_meet_by_their_ranges(folder: str, earlier: str, tasks: str, is_refused: bool) -> None:
     """Whoever asks for one of a million that were sent is refused, and for none else."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", earlier)
@@ -118,17 +112,12 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
 
     with RootLedger(12, folder) as ledger:
         assert ledger.earlier(9, "70:2") == [(1, "beta", "", False, [71])]
-        assert ledger.earlier(9, "60-61:2") == [
-            (1, "beta", "", False, [61, 62]),
-            (2, "beta", "", False, [11]),
-        ]
+        assert ledger.earlier(9, "60-61:2") == [(1, "beta", "", False, [61, 62]), (2, "beta", "", False, [11])]
         with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(3, "beta", "99-100:1")
 
 
-def test_an_array_costs_what_it_has_however_many_were_sent(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_array_costs_what_it_has_however_many_were_sent(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but its own tasks is listed one by one."""
     with brought(folder) as ledger:
         for number in range(1, 4):
@@ -150,9 +139,7 @@ def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
     """A campaign of a million tasks may have ten thousand; looked up one by one that is minutes."""
     with brought(folder):
         many = range(1, 10_001)
-        lines = (
-            f"array {one} beta {one * 50}-{one * 50 + 49}:1\njob {one} {one + 7}" for one in many
-        )
+        lines = (f"array {one} beta {one * 50}-{one * 50 + 49}:1\njob {one} {one + 7}" for one in many)
         (Path(folder) / "c.12").write_text("\n".join(["file 1000 abc", *lines, ""]))
 
     began_s = process_time()
@@ -198,9 +185,7 @@ def test_a_line_that_was_cut_short_is_none(folder: str, capfd: pytest.CaptureFix
     assert capfd.readouterr().err == "ledger-cut c.12 14\n"
 
 
-def test_a_line_for_which_there_is_no_room_is_none(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_for_which_there_is_no_room_is_none(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the part of it for which there was: nothing is submitted without its line."""
     with brought(folder) as ledger:
         write = os.write
@@ -214,9 +199,7 @@ def test_a_line_for_which_there_is_no_room_is_none(
         assert ledger.arrays() == (("1", "gamma", "0:1", ""),)
 
 
-def test_a_batch_is_one_write_and_one_wait_for_the_disk(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_is_one_write_and_one_wait_for_the_disk(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of its lines lasts before; in memory each holds at once."""
     waits: list[int] = []
     with brought(folder) as ledger:
@@ -242,9 +225,7 @@ def _intend_two(ledger: RootLedger) -> None:
         ledger.intend(2, "beta", "1:1")
 
 
-def test_of_a_batch_for_which_there_is_no_room_nothing_lasts(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_batch_for_which_there_is_no_room_nothing_lasts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the lines for which there was."""
     with brought(folder) as ledger:
         write = os.write
@@ -321,20 +302,14 @@ def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
         ledger.intend(2, "gamma", "20-29:1")
         ledger.intend(3, "gamma", "9:2,7:2")
 
-        assert ledger.earlier(4, "7-8:3,2:2") == [
-            (1, "beta", "71", False, [3, 4, 6]),
-            (3, "gamma", "", False, [2]),
-        ]
+        assert ledger.earlier(4, "7-8:3,2:2") == [(1, "beta", "71", False, [3, 4, 6]), (3, "gamma", "", False, [2])]
         assert ledger.earlier(3, "7:2,9:2") == [(1, "beta", "71", False, [3, 5])]
         assert ledger.earlier(4, "10-19:1") == []
 
 
 def test_no_array_has_a_task_twice(folder: str) -> None:
     """They would run at the same time."""
-    with (
-        brought(folder) as ledger,
-        pytest.raises(ArrayTasksAlreadyInLedger, match="a task comes twice"),
-    ):
+    with brought(folder) as ledger, pytest.raises(ArrayTasksAlreadyInLedger, match="a task comes twice"):
         ledger.intend(1, "beta", "0-4:1,3:2")
 
 
@@ -354,10 +329,7 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
             ledger.intend(4, "delta", "8:2", is_of_copies=True)
 
         assert [ledger.copies_before(number).get(9, 0) for number in (2, 3, 4)] == [0, 1, 2]
-        assert ledger.arrays()[1:] == (
-            ("2", "gamma", "8-9:2", "44", "copies"),
-            ("3", "delta", "9:3", "", "copies"),
-        )
+        assert ledger.arrays()[1:] == (("2", "gamma", "8-9:2", "44", "copies"), ("3", "delta", "9:3", "", "copies"))
 
 
 def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:

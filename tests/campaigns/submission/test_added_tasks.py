@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import task_per_line_file
-from gridbridge.campaigns.submission.task_per_line_file import (
-    make_task_names_unique,
-    renamed_tasks_warning,
-)
+from gridbridge.campaigns.submission.task_per_line_file import make_task_names_unique, renamed_tasks_warning
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_names import split_task_parameters
 
@@ -35,9 +32,7 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     ],
     ids=["a line", "many lines", "words", "broken"],
 )
-def test_a_file_that_is_a_json_list_is_read_as_one(
-    tmp_path: Path, text: str, lines: tuple[str, ...]
-) -> None:
+def test_a_file_that_is_a_json_list_is_read_as_one(tmp_path: Path, text: str, lines: tuple[str, ...]) -> None:
     """As CiGri's -F; lines that only look like one are tasks."""
     (tmp_path / "more").write_text(text)
 
@@ -100,28 +95,14 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
         (("'a b' 'c", "'a b"), ("'a b' 'c", "'a#2 b")),
         (("-n 5", "-n 6"), ("-n 5", "-n#2 6")),
     ],
-    ids=[
-        "other files",
-        "same",
-        "all marks",
-        "and none",
-        "a tab",
-        "empty",
-        "alone",
-        "late",
-        "option",
-    ],
+    ids=["other files", "same", "all marks", "and none", "a tab", "empty", "alone", "late", "option"],
 )
-def test_a_name_is_the_first_word_as_the_task_gets_it(
-    lines: tuple[str, ...], expected: tuple[str, ...]
-) -> None:
+def test_a_name_is_the_first_word_as_the_task_gets_it(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """What stands in quotation marks is one word, and no other word is altered."""
     named = make_task_names_unique(lines)
 
     assert named == expected
-    assert [split_task_parameters(new)[1:] for new in named] == [
-        split_task_parameters(line)[1:] for line in lines
-    ]
+    assert [split_task_parameters(new)[1:] for new in named] == [split_task_parameters(line)[1:] for line in lines]
     assert len({split_task_parameters(new)[0] for new in named}) == len(lines)
 
 

@@ -59,20 +59,14 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
 
     found = admission_rules.load_admission_rules(str(folder), ME)
 
-    assert [each.name for each in found] == [
-        "10-first.py:first",
-        "20-names.py:few",
-        "20-names.py:named",
-    ]
+    assert [each.name for each in found] == ["10-first.py:first", "20-names.py:few", "20-names.py:named"]
     many = CampaignCandidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
     assert found[1].judge(many) == AdmissionRefusal(reason="too many")
     assert found[2].judge(many) == Jdl(name="site-alice")
 
 
 @pytest.mark.parametrize(("mode", "what"), [(0o664, "10.py"), (0o777, "")])
-def test_what_others_can_write_is_refused_with_what_mends_it(
-    folder: Path, mode: int, what: str
-) -> None:
+def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode: int, what: str) -> None:
     """And is not run."""
     put(folder, "10.py", "raise SystemExit")
     (folder / what).chmod(mode)

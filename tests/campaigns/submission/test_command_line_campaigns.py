@@ -36,9 +36,7 @@ HOSTILE = [
 
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
-    tasks = tuple(
-        ArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters)
-    )
+    tasks = tuple(ArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}
@@ -81,9 +79,7 @@ def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
 
     with pytest.raises(CommandLineMistake):
         command_line_campaigns.campaign_of_job_script("job.sh", "#$ -cwd\necho\n", (), AT)
-    assert command_line_campaigns.campaign_of_job_script(
-        "job.sh", "#$ -wd /tmp\necho\n", (), AT
-    ).parameters
+    assert command_line_campaigns.campaign_of_job_script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
 
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
@@ -103,9 +99,7 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
     """But for {}; without it the number comes last."""
-    said = command_line_campaigns.campaign_with_task_per_number(
-        "5-9:2", ("printf", "%s|", word), AT
-    )
+    said = command_line_campaigns.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
 
     number = "" if "{}" in word else "7|"
     assert said.parameters == ("5", "7", "9")
@@ -116,9 +110,7 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
     """Tasks are called by the numbers of their lines, so that no line has to be changed."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
-    said = command_line_campaigns.campaign_with_task_per_line(
-        str(tmp_path / "lines"), ("echo",), AT
-    )
+    said = command_line_campaigns.campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
 
     assert said.parameters == ("1 'same'", "3 'same'")
     assert run(said, tmp_path, 2) == "same\n"
@@ -126,9 +118,7 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
 
 def test_options_say_what_a_jdl_would() -> None:
     """The time in qsub's words or oarsub's, the slots in oarsub's."""
-    options = CommandCampaignOptions(
-        clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine"
-    )
+    options = CommandCampaignOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
 
     found = command_line_campaigns.campaign_with_task_per_number("1", ("./run",), options).jdl
 
@@ -151,8 +141,7 @@ exit 3
 
 
 @pytest.mark.parametrize(
-    ("words", "slots"),
-    [("/core=4", 4), ("core=4", 4), ("nodes=2/core=3", 6), ("/nodes=1/cpu=1/core=2", 2)],
+    ("words", "slots"), [("/core=4", 4), ("core=4", 4), ("nodes=2/core=3", 6), ("/nodes=1/cpu=1/core=2", 2)]
 )
 def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
     """With and without the first /, as oarsub takes them: none of them is one slot by mistake."""
@@ -206,14 +195,11 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant"),
-    [("walltme=1:0:0", "walltime"), ("cores=4", "core"), ("h_core=1G", ""), ("gpu=1", "")],
+    ("asked", "meant"), [("walltme=1:0:0", "walltime"), ("cores=4", "core"), ("h_core=1G", ""), ("gpu=1", "")]
 )
 def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: str) -> None:
     """The cluster may have it; that it does not is known much later."""
-    said = command_line_campaigns.campaign_with_task_per_number(
-        "1-2", ("x",), replace(KNOWN, resources=(asked,))
-    )
+    said = command_line_campaigns.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
 
     told = f"-l {asked}: a resource of Grid Engine; if {meant} is meant, write that"
     assert (f"the command line: {told}" in said.warnings) is bool(meant)
@@ -235,9 +221,7 @@ def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
     said = command_line_campaigns.campaign_of_job_script("job.sh", lines, (), AT)
     wish = said.jdl.clusters["beta"]
     assert wish.exec_directory  # -cwd
-    said = command_line_campaigns.campaign_of_job_script(
-        "job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT
-    )
+    said = command_line_campaigns.campaign_of_job_script("job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT)
 
     run(said, tmp_path, 2)
 
@@ -267,9 +251,7 @@ def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("letter", ["o", "e"])
-def test_an_output_that_can_not_be_opened_is_told_by_its_option(
-    tmp_path: Path, letter: str
-) -> None:
+def test_an_output_that_can_not_be_opened_is_told_by_its_option(tmp_path: Path, letter: str) -> None:
     """The task does not begin; its standard error is still that of the campaign."""
     lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
 
@@ -283,9 +265,7 @@ def test_an_output_that_can_not_be_opened_is_told_by_its_option(
 
 def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     """Its shell is the one of -S, else its first line's, else sh."""
-    said = command_line_campaigns.campaign_of_job_script(
-        "a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT
-    )
+    said = command_line_campaigns.campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
 
     assert (said.jdl.name, said.parameters) == ("job.sh", ("1",))
     assert run(said, tmp_path, 1) == "undefined 1\n"
@@ -350,9 +330,7 @@ def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
 
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
-    with pytest.raises(
-        ConfigError, match=r"^job\.sh:1: -tc 1: the clusters share it, and 2 take part"
-    ):
+    with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: the clusters share it, and 2 take part"):
         command_line_campaigns.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 

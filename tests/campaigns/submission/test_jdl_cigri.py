@@ -12,10 +12,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.campaigns.requested_host_properties import (
-    parse_alternative_properties,
-    parse_required_properties,
-)
+from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
 from gridbridge.model.job_request import JobRequest
 from tests.campaigns.submission.test_jdl_lines import wrong_with
 
@@ -57,9 +54,7 @@ def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
     """Or with all of them."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"waltime": "1:0"}}}
 
-    with pytest.raises(
-        ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"
-    ):
+    with pytest.raises(ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"):
         jdl_reader.parse_jdl("n", json.dumps(known))
     with pytest.raises(ConfigError, match=r"^n:1: zzz: unknown key; the keys are clusters, "):
         jdl_reader.parse_jdl("n", json.dumps(known | {"clusters": {"b": {}}, "zzz": 1}))
@@ -138,20 +133,14 @@ def test_numbers_and_truths_may_be_text() -> None:
 
 
 @pytest.mark.parametrize("path", ["~/p", "$HOME/p", "${HOME}/p", "{HOME}/p", "$PLACE/p", "p"])
-def test_a_param_file_is_found_by_cigris_words(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_param_file_is_found_by_cigris_words(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And from the JDL's folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLACE", str(tmp_path))
     (tmp_path / "p").write_text("a\nb\nc\n")
     known = {"name": "n", "param_file": path, "exec_file": "x", "clusters": {"b": {}}}
 
-    assert jdl_reader.parse_jdl("n", json.dumps(known), folder=str(tmp_path)).parameters == (
-        "a",
-        "b",
-        "c",
-    )
+    assert jdl_reader.parse_jdl("n", json.dumps(known), folder=str(tmp_path)).parameters == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +163,7 @@ def test_a_mark_that_none_closes_is_told() -> None:
     params = ["it's 5", "it's", "'a b' c", 'say "a b']
     known = {"name": "n", "params": params, "exec_file": "x", "clusters": {"b": {}}}
 
-    (note, *_) = (
-        each for each in jdl_reader.parse_jdl("n", json.dumps(known)).warnings if "mark" in each
-    )
+    (note, *_) = (each for each in jdl_reader.parse_jdl("n", json.dumps(known)).warnings if "mark" in each)
     assert note.startswith("n:1: params: 2 tasks with an unclosed quotation mark: ")
 
 
@@ -209,9 +196,7 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
-    asked = JobRequest(
-        hard=parse_required_properties(kept), either=parse_alternative_properties(kept)
-    )
+    asked = JobRequest(hard=parse_required_properties(kept), either=parse_alternative_properties(kept))
 
     assert said.jdl.clusters["b"].properties == kept
     again = jdl_reader.parse_jdl("n", json.dumps(campaign_to_jdl_table(said.jdl, said.parameters)))

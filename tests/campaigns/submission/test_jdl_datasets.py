@@ -20,8 +20,7 @@ def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
 
 
 @pytest.mark.parametrize(
-    ("path", "whole"),
-    [("reads", "/jdl/reads"), ("../x", "/x"), ("/data/x", "/data/x"), ("~/x", "HOME/x")],
+    ("path", "whole"), [("reads", "/jdl/reads"), ("../x", "/x"), ("/data/x", "/data/x"), ("~/x", "HOME/x")]
 )
 def test_a_path_is_from_the_jdls_folder_or_ones_home(path: str, whole: str) -> None:
     found = load({"datasets": {"reads": {"path": path, "replicas": 2}}})
@@ -65,9 +64,7 @@ def test_a_dataset_of_one_cluster_alone_is_refused() -> None:
 
 
 def test_what_a_task_reads_is_known_and_not_there_yet() -> None:
-    with pytest.raises(
-        ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without it"
-    ):
+    with pytest.raises(ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without it"):
         load({"inputs": ["reads"]})
 
 
@@ -93,6 +90,4 @@ def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: JdlDat
     right = load({})
 
     assert jdl_limits.jdl_limit_violations(right) == ""
-    assert jdl_limits.jdl_limit_violations(Jdl(name="n", datasets={name: wish})).startswith(
-        "datasets."
-    )
+    assert jdl_limits.jdl_limit_violations(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

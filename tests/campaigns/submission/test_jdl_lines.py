@@ -57,8 +57,6 @@ Nosuch = 1
     ],
     ids=["JSON", "TOML"],
 )
-def test_a_mistake_is_told_with_its_own_line_as_it_is_written(
-    text: str, expected: list[str]
-) -> None:
+def test_a_mistake_is_told_with_its_own_line_as_it_is_written(text: str, expected: list[str]) -> None:
     """The same key may stand in a cluster before; what stands twice would count once."""
     assert wrong_with(text) == expected

@@ -14,8 +14,7 @@ PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 YEAR = 'expected "H:M:S", from "0:0:1" to "8760:0:0", a year'
 COMMAND = "expected a command line"
 LAYOUT = (
-    "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it,"
-    " with 1 to 100000 slots in all"
+    "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it, with 1 to 100000 slots in all"
 )
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
 AT = CommandCampaignOptions(clusters=("beta", "gamma"))
@@ -36,11 +35,7 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
         ("walltime", "8761", f"out of range; {YEAR}"),
         ("max_jobs", 0, "out of range; expected a number from 1 to 10000000"),
         ("resources", "/core=0", f"out of range; {LAYOUT}"),
-        (
-            "resources",
-            "/nodes=1",
-            f"the number of slots is unknown without /core=M at the end; {LAYOUT}",
-        ),
+        ("resources", "/nodes=1", f"the number of slots is unknown without /core=M at the end; {LAYOUT}"),
         ("idempotent", "yes", "it is no boolean; expected true or false"),
         ("exec_file", 3, f"wrong form; {COMMAND}"),
     ],
@@ -99,25 +94,16 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
                 "n:1: Beta.max_jobs = 0: out of range; expected a number from 1 to 10000000",
             ],
         ),
-        (
-            PLAIN | {"clusters": {"beta": 3}},
-            (),
-            ["n:1: clusters.beta = 3: it is not a table; expected a table, {...}"],
-        ),
+        (PLAIN | {"clusters": {"beta": 3}}, (), ["n:1: clusters.beta = 3: it is not a table; expected a table, {...}"]),
         (
             {"name": "n", "nb_jobs": 1, "clusters": {"beta": {"exec_file": 3}, "gamma": {}}},
             (),
-            [
-                f"n:1: beta.exec_file = 3: wrong form; {COMMAND}",
-                f"n:1: gamma.exec_file: missing; {COMMAND}",
-            ],
+            [f"n:1: beta.exec_file = 3: wrong form; {COMMAND}", f"n:1: gamma.exec_file: missing; {COMMAND}"],
         ),
     ],
     ids=["no clusters", "unknown cluster", "no name", "no table", "one command"],
 )
-def test_every_mistake_is_told_at_once(
-    said: object, known: tuple[str, ...], expected: list[str]
-) -> None:
+def test_every_mistake_is_told_at_once(said: object, known: tuple[str, ...], expected: list[str]) -> None:
     """One that hides nothing behind it, and makes no second line."""
     assert told_of(said, known) == expected
 
@@ -158,14 +144,12 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
         ("#$ -j maybe", "job.sh:1: -j maybe: it says neither yes nor no; expected y or n"),
         (
             "#$ -l h_rt=0",
-            "job.sh:1: -l h_rt=0: a task needs a second at least;"
-            " expected h_rt=H:M:S or seconds, from 1 second",
+            "job.sh:1: -l h_rt=0: a task needs a second at least; expected h_rt=H:M:S or seconds, from 1 second",
         ),
         (" \n\n", "job.sh: it is empty; expected a script with a command"),
         (
             "echo\n#$ -tc 1",
-            "job.sh:2: -tc 1: the clusters share it, and 2 take part;"
-            " expected --clusters with 1 cluster at most",
+            "job.sh:2: -tc 1: the clusters share it, and 2 take part; expected --clusters with 1 cluster at most",
         ),
         ("echo\n#$ -l h_rt=9000:0:0", f"job.sh:2: -l h_rt=9000:0:0: out of range; {YEAR}"),
         ("#$ -pe smp 100001", f"job.sh:1: -pe smp 100001: out of range; {LAYOUT}"),
@@ -210,9 +194,7 @@ def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: 
 
     for run in (
         lambda: command_line_campaigns.campaign_with_task_per_number("1-3", ("x",), asked),
-        lambda: command_line_campaigns.campaign_of_job_script(
-            "job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked
-        ),
+        lambda: command_line_campaigns.campaign_of_job_script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
     ):
         with pytest.raises(CommandLineMistake) as told:
             run()
@@ -226,13 +208,9 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
         command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
-    with pytest.raises(
-        CommandLineMistake, match="No such file or directory; expected a readable file"
-    ):
+    with pytest.raises(CommandLineMistake, match="No such file or directory; expected a readable file"):
         command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
-    with pytest.raises(
-        CommandLineMistake, match="no plain file; expected a file with one line for each task"
-    ):
+    with pytest.raises(CommandLineMistake, match="no plain file; expected a file with one line for each task"):
         task_per_line_file.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import (
-    jdl_limits,
-    jdl_reader,
-    jdl_value_parsers,
-    task_per_line_file,
-)
+from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_value_parsers, task_per_line_file
 from gridbridge.campaigns.submission.task_per_line_file import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -36,8 +31,7 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "lines"),
-    [(["cd x", "make"], "cd x\nmake"), ("make", "make"), ("a\nb # c", "a\nb # c")],
+    ("value", "lines"), [(["cd x", "make"], "cd x\nmake"), ("make", "make"), ("a\nb # c", "a\nb # c")]
 )
 def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
     """As a list or a text, with a walltime of its own."""
@@ -46,15 +40,11 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
     clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
-    assert clusters["beta"] == JdlClusterSettings(
-        exec_file="x", prologue=lines, epilogue_walltime_s=300
-    )
+    assert clusters["beta"] == JdlClusterSettings(exec_file="x", prologue=lines, epilogue_walltime_s=300)
     assert clusters["gamma"].prologue == ""
 
 
-@pytest.mark.parametrize(
-    "value", [[1], 3, {}, "a\0b", "x" * 70_000], ids=["no text", "number", "table", "NUL", "long"]
-)
+@pytest.mark.parametrize("value", [[1], 3, {}, "a\0b", "x" * 70_000], ids=["no text", "number", "table", "NUL", "long"])
 def test_what_is_no_epilogue_is_refused(value: object) -> None:
     """With what would be right."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"epilogue": value}}}
@@ -100,22 +90,10 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        *[
-            (each, "it can't be read")
-            for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")
-        ],
-        *[
-            (each, "it can't be read")
-            for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")
-        ],
-        *[
-            (each, "it can't be read")
-            for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")
-        ],
-        *[
-            (each, "it can't be read")
-            for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")
-        ],
+        *[(each, "it can't be read") for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")],
+        *[(each, "it can't be read") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
+        *[(each, "it can't be read") for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")],
+        *[(each, "it can't be read") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")],
         (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
         ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
         ("hostname=n1", "hostname can't be asked for by properties"),
@@ -123,10 +101,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
         ("gb_besteffort=0", "gb_besteffort can't be asked for by properties"),
         ("h_rt=9", "h_rt can't be asked for by properties"),
         *[(each, "it can't be read") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
-        *[
-            (each, "it can't be read")
-            for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")
-        ],
+        *[(each, "it can't be read") for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")],
         ("a IN (" + ",".join(map(str, range(65))) + ")", "too many conditions"),
         (["a=1"], "no text"),
     ],
@@ -176,9 +151,7 @@ def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: st
     """With what would be right."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
 
-    with pytest.raises(
-        ConfigError, match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots"
-    ):
+    with pytest.raises(ConfigError, match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots"):
         jdl_reader.parse_jdl("n.json", json.dumps(known))
 
 
@@ -188,9 +161,7 @@ def test_toml_says_the_same() -> None:
 
     said = jdl_reader.parse_jdl("sweep.toml", text, type_=CampaignType.TEST)
 
-    assert said.jdl == Jdl(
-        name="sweep", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")}
-    )
+    assert said.jdl == Jdl(name="sweep", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")})
 
 
 def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
@@ -239,9 +210,7 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)]
-)
+@pytest.mark.parametrize(("text", "seconds"), [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)])
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
     """A single number is hours."""
     assert jdl_value_parsers.parse_walltime_s(text) == seconds
@@ -255,8 +224,7 @@ def test_what_is_no_walltime_is_refused(text: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "read"),
-    [("$HOME", "$HOME"), ("~/data", "$HOME/data"), ("", ""), ("/scratch/a", "/scratch/a")],
+    ("folder", "read"), [("$HOME", "$HOME"), ("~/data", "$HOME/data"), ("", ""), ("/scratch/a", "/scratch/a")]
 )
 def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) -> None:
     """Nothing else in it is expanded."""
@@ -390,31 +358,15 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        (
-            SWEEP.replace("{", '{"rebalance": "no",', 1),
-            'rebalance = "no": it is no boolean; expected true or false',
-        ),
-        (
-            SWEEP.replace("{", '{"idempotent": "yes",', 1),
-            'idempotent = "yes": it is no boolean; expected true or',
-        ),
-        (
-            SWEEP.replace("{", '{"idempotent": 1,', 1),
-            "idempotent = 1: it is no boolean; expected true or false",
-        ),
+        (SWEEP.replace("{", '{"rebalance": "no",', 1), 'rebalance = "no": it is no boolean; expected true or false'),
+        (SWEEP.replace("{", '{"idempotent": "yes",', 1), 'idempotent = "yes": it is no boolean; expected true or'),
+        (SWEEP.replace("{", '{"idempotent": 1,', 1), "idempotent = 1: it is no boolean; expected true or false"),
         (
             SWEEP.replace('"type": "normal"', '"idempotent": true'),
-            "beta.idempotent: it stands at one cluster;"
-            " expected it outside of clusters, for all of them",
+            "beta.idempotent: it stands at one cluster; expected it outside of clusters, for all of them",
         ),
-        (
-            SWEEP.replace("{", '{"outputs": "result",', 1),
-            'outputs = "result": no list of files; expected ["',
-        ),
-        (
-            SWEEP.replace("{", '{"outputs": ["../x"],', 1),
-            'outputs = ["../x"]: wrong form; expected ["FILE"',
-        ),
+        (SWEEP.replace("{", '{"outputs": "result",', 1), 'outputs = "result": no list of files; expected ["'),
+        (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: wrong form; expected ["FILE"'),
         (SWEEP.replace("{", '{"outputs": ["/x"],', 1), 'outputs = ["/x"]: wrong form'),
         (
             SWEEP.replace("{", '{"outputs": ["a"], "idempotent": false,', 1),
@@ -487,8 +439,7 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ # a", "(a) #a", "./run ##"],
+    "command", ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ # a", "(a) #a", "./run ##"]
 )
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     """Its tasks would do well without their parameters, all of them the same."""

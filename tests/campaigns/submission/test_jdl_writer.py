@@ -35,11 +35,7 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
         Jdl(name="a b", clusters={"beta": JdlClusterSettings(exec_file="x")}),
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
         Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y")}, may_move=False),
-        Jdl(
-            name="x",
-            clusters={"b": ALL, "c": JdlClusterSettings(exec_file="y")},
-            is_idempotent=True,
-        ),
+        Jdl(name="x", clusters={"b": ALL, "c": JdlClusterSettings(exec_file="y")}, is_idempotent=True),
         Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", slots=8, nodes=0)}),
         Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", properties=MANY)}),
     ],

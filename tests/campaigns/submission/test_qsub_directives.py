@@ -51,11 +51,7 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
     found = read(lines)
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
-    assert (
-        command_line_campaigns.campaign_of_job_script("job.sh", script(lines), (), AT)
-        .jdl.clusters["beta"]
-        .exec_file
-    )
+    assert command_line_campaigns.campaign_of_job_script("job.sh", script(lines), (), AT).jdl.clusters["beta"].exec_file
 
 
 @pytest.mark.parametrize("options", REFUSED)
@@ -72,10 +68,7 @@ def test_what_qsub_refuses_is_refused(options: str) -> None:
         ("-ar 5", "campaigns do not have it yet; expected a script without it"),
         ("-@ file", "campaigns do not have it yet; expected a script without it"),
         ("-hold_jid x", "campaigns do not have it yet; expected a script without it"),
-        (
-            "-i /etc/motd",
-            "campaigns do not have it yet; expected /dev/null, or a script without it",
-        ),
+        ("-i /etc/motd", "campaigns do not have it yet; expected /dev/null, or a script without it"),
         ("-o host:/x", "it is a file of one host; expected a path without HOST:"),
         ("-v A-B=2", "a shell has no such variable; expected NAME=VALUE,..."),
         ("-wd /home/$USER", "$USER is not known there; expected /FOLDER, ~/FOLDER or a folder"),
@@ -108,8 +101,7 @@ def test_what_changes_nothing_is_told(options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots", "least"),
-    [("4-16", 4), ("16-4", 4), ("4-", 4), ("-4", 1), ("8,2-4", 2), ("2:8", 2), ("1", 1), ("04", 4)],
+    ("slots", "least"), [("4-16", 4), ("16-4", 4), ("4-", 4), ("-4", 1), ("8,2-4", 2), ("2:8", 2), ("1", 1), ("04", 4)]
 )
 def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> None:
     """With which it runs anywhere; the range is told."""
@@ -125,9 +117,7 @@ def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> Non
 @pytest.mark.parametrize("name", ["h_rt", "s_rt"])
 def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> None:
     """No task has a longer one, and an hour would end it."""
-    said = command_line_campaigns.campaign_of_job_script(
-        "job.sh", script(f"#$ -l {name}={word}"), (), AT
-    )
+    said = command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
     note = f"job.sh:2: -l {name}={word}: each task has a year, the longest walltime"
@@ -154,7 +144,5 @@ def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> No
     ]
 
     assert {said.jdl.clusters["beta"].exec_directory for said in at} == {"$HOME/a"}
-    elsewhere = command_line_campaigns.campaign_of_job_script(
-        "job.sh", script(f"#$ -wd {tmp_path}"), (), AT
-    )
+    elsewhere = command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
     assert elsewhere.jdl.clusters["beta"].exec_directory == str(tmp_path)

@@ -8,10 +8,7 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.program.status_and_why_reports import owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
 from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteActNotDone
-from gridbridge.transfer.remote_tools.qacct_remote import (
-    NoAccountedJob,
-    read_accounting_home_and_away,
-)
+from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_accounting_home_and_away
 from gridbridge.transfer.remote_tools.qalter_remote import require_job_alterer
 from tests.shown import NOW, publish, shown
 
@@ -47,12 +44,8 @@ def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, co
 
 @pytest.mark.parametrize("config", [EMBEDDED], indirect=True)
 @pytest.mark.parametrize("words", [("12",), ("job.sh",)])
-def test_a_home_that_does_not_tell_requests_is_not_asked(
-    words: tuple[str, ...], config: str
-) -> None:
-    with pytest.raises(
-        RemoteActNotDone, match="kind embedded does not show the requests of its jobs"
-    ):
+def test_a_home_that_does_not_tell_requests_is_not_asked(words: tuple[str, ...], config: str) -> None:
+    with pytest.raises(RemoteActNotDone, match="kind embedded does not show the requests of its jobs"):
         explain_submission(words, "beta", config)
 
 

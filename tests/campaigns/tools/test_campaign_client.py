@@ -14,9 +14,7 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.shell.retry import poll_until
 
-SAID = ParsedJdl(
-    jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")}), parameters=("a",)
-)
+SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")}), parameters=("a",))
 LONG_S = 20.0
 
 
@@ -49,12 +47,8 @@ class Killed(Thread):
 
     def _take(self) -> bool:
         listed = campaign_files.list_campaign_inbox_files(self._folder)
-        self._tokens += [
-            token for token, _ in campaign_files.take_new_campaign_files(listed, self._folder)
-        ]
-        self._tokens += [
-            one.token for one in campaign_files.take_owner_requests(listed, self._folder)
-        ]
+        self._tokens += [token for token, _ in campaign_files.take_new_campaign_files(listed, self._folder)]
+        self._tokens += [one.token for one in campaign_files.take_owner_requests(listed, self._folder)]
         return bool(self._tokens)
 
 
@@ -72,17 +66,13 @@ DO = pytest.mark.parametrize("do", [bring, pause])
 
 
 @DO
-def test_what_nobody_takes_is_taken_back(
-    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
-) -> None:
+def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
     """So that it may be repeated."""
     with pytest.raises(NoRunnerForRequest):
         do(places)
 
     assert (
-        campaign_files.list_unprocessed_inbox_files(
-            campaign_files.list_campaign_inbox_files(places[0]), places[0]
-        )
+        campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(places[0]), places[0])
         == []
     )
 
@@ -90,10 +80,7 @@ def test_what_nobody_takes_is_taken_back(
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        (
-            OwnerRequestVerb.SUBSCRIPTIONS,
-            "no gridbridge-runner takes requests now; nobody has answered",
-        ),
+        (OwnerRequestVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
         (OwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )
@@ -106,9 +93,7 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 
 
 @DO
-def test_what_was_taken_is_not_called_undone(
-    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
-) -> None:
+def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
     """It is done once the runner begins anew: who repeats it does it twice."""
     killed = Killed(places)
 
@@ -117,21 +102,14 @@ def test_what_was_taken_is_not_called_undone(
 
     killed.join(LONG_S)
     assert (
-        len(
-            campaign_files.list_unprocessed_inbox_files(
-                campaign_files.list_campaign_inbox_files(places[0]), places[0]
-            )
-        )
+        len(campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(places[0]), places[0]))
         == 1
     )
 
 
 @pytest.mark.parametrize(
     ("do", "told", "answer"),
-    [
-        (bring, {"campaign": 12}, 12),
-        (pause, {"7": OwnerRequestReply.DONE}, {7: OwnerRequestReply.DONE}),
-    ],
+    [(bring, {"campaign": 12}, 12), (pause, {"7": OwnerRequestReply.DONE}, {7: OwnerRequestReply.DONE})],
     ids=["bring", "pause"],
 )
 def test_what_was_taken_is_waited_for(

@@ -32,12 +32,7 @@ from gridbridge.shell import rsync
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDED = PublishedTask(
-    number=0,
-    attempt=1,
-    outcome=TaskAttemptOutcome.SUCCESS,
-    is_waiting=False,
-    cluster="beta",
-    place=1,
+    number=0, attempt=1, outcome=TaskAttemptOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
 )
 TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskAttemptOutcome.SIGNAL))
 CONFIG = """
@@ -73,9 +68,7 @@ def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> No
         fetch_task_outputs((), to, {})
 
 
-def test_a_folder_of_anothers_takes_no_outputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_anothers_takes_no_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is told before a cluster is asked."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
 
@@ -88,15 +81,10 @@ def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolderAtCluster) ->
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
-    assert read_task_output_tails(TASKS, ERR, 4, {"beta": beta}) == (
-        {0: "b\ufffd\n", 1: "end\n"},
-        [],
-    )
+    assert read_task_output_tails(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
 
 
-def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
-    beta: OutputFolderAtCluster, tmp_path: Path
-) -> None:
+def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """A cluster that is gone is told, and the rest is fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
@@ -127,9 +115,7 @@ def test_the_outputs_of_successes_are_fetched(beta: OutputFolderAtCluster, tmp_p
     assert not (tmp_path / "here/1").exists()
 
 
-def test_an_output_that_is_a_folder_is_fetched_whole(
-    beta: OutputFolderAtCluster, tmp_path: Path
-) -> None:
+def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync does from a cluster by ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
     inner.mkdir(parents=True)
@@ -157,9 +143,7 @@ def test_what_is_there_is_not_carried_again(beta: OutputFolderAtCluster, tmp_pat
     assert (tmp_path / "here/0.1.err").read_text() == "more than that\n"
 
 
-def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
-    beta: OutputFolderAtCluster, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
@@ -180,9 +164,7 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolderAt
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
-def test_no_link_that_others_may_have_put_there_is_followed(
-    beta: OutputFolderAtCluster, tmp_path: Path
-) -> None:
+def test_no_link_that_others_may_have_put_there_is_followed(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
     (Path(beta.folder) / "0/run").write_text("done\n")
@@ -203,37 +185,27 @@ def test_no_link_that_others_may_have_put_there_is_followed(
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
-    gamma = OutputFolderAtCluster(
-        login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9
-    )
+    gamma = OutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
     fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [False]
 
 
-def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They may have made it before, where everybody may make one, and would have the outputs."""
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert fetch_task_outputs((), str(tmp_path), {}) == ()
-    with pytest.raises(
-        StateError, match="it is another person's; expected a folder of yours as DIR"
-    ):
+    with pytest.raises(StateError, match="it is another person's; expected a folder of yours as DIR"):
         fetch_task_outputs((), str(tmp_path), {}, is_chosen=False)
 
 
-def test_a_cluster_by_ssh_is_fetched_as_oneself(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One that does not answer is told."""
     asked: list[tuple[str, list[str], str]] = []
 
-    def pull(
-        login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object
-    ) -> bool:
+    def pull(login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object) -> bool:
         asked.append((login.user, list(names), source))
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
@@ -264,9 +236,7 @@ def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
         ("runs", "{home}/runs/campaign.7", "./runs/campaign.7"),
     ],
 )
-def test_the_folder_is_below_the_home_of_each_cluster(
-    tmp_path: Path, directory: str, local: str, far: str
-) -> None:
+def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory: str, local: str, far: str) -> None:
     """As task.sh makes it; where there is a login, from the home there."""
     wish = JdlClusterSettings(exec_file="x", exec_directory=directory)
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
@@ -280,18 +250,14 @@ def test_the_folder_is_below_the_home_of_each_cluster(
     }
 
 
-def test_root_is_told_whose_home_has_the_outputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In root's own home there are none, and none is looked for."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlClusterSettings(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    with pytest.raises(
-        ForeignOrMissingCampaignFile, match="campaign 7: its outputs are daemon's: sudo -u daemon"
-    ):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
         own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
@@ -313,9 +279,7 @@ SWEEP = ShownCampaign(
 def _published(tmp_path: Path) -> str:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
     published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
     return folder
 
@@ -340,9 +304,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In one line."""
-    monkeypatch.setattr(
-        own_task_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none")
-    )
+    monkeypatch.setattr(own_task_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none"))
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
@@ -384,15 +346,11 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     """It is shown as cancelled, as one that somebody deleted."""
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
-    bring(
-        tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b"
-    )
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b")
     published_campaign_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == (
-        "b",
-    )
+    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -408,14 +366,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
     published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
-    bring(
-        tmp_path,
-        7,
-        Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-        "a",
-        "b",
-        "c",
-    )
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b", "c")
 
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
@@ -424,14 +375,7 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file is removed after a while, and everybody may write into the folder."""
-    bring(
-        tmp_path,
-        7,
-        Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}),
-        "a",
-        "b",
-        "c",
-    )
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}), "a", "b", "c")
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
@@ -447,9 +391,7 @@ def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Pa
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
-def test_another_persons_campaign_is_told_as_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that has ended; one whose file is gone may be anybody's."""
     bring(tmp_path, 7, Jdl(name="n"), "a")
     campaign_files.require_own_campaign(7, str(tmp_path))
@@ -457,9 +399,7 @@ def test_another_persons_campaign_is_told_as_that(
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
-    with pytest.raises(
-        ForeignOrMissingCampaignFile, match="campaign 7: its file is not yours to read"
-    ):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: its file is not yours to read"):
         campaign_files.require_own_campaign(7, str(tmp_path))
 
 
@@ -483,8 +423,6 @@ def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) 
     with pytest.raises(ConfigError, match="no campaign 8"):
         new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    published_campaign_files.publish_campaign_tasks(
-        7, 0, (ENDED, replace(ENDED, number=1)), published
-    )
+    published_campaign_files.publish_campaign_tasks(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)

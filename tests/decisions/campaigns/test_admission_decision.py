@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.admission_decision import (
-    apply_admission_rules,
-    explain_rule_violation,
-)
+from gridbridge.decisions.campaigns.admission_decision import apply_admission_rules, explain_rule_violation
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRuleChanges,
@@ -48,9 +45,7 @@ def fails(candidate: CampaignCandidate) -> Jdl | None:
 
 def rules(*judges: Judge) -> tuple[CampaignAdmissionRule, ...]:
     """Return rules that are called by their functions."""
-    return tuple(
-        CampaignAdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges
-    )
+    return tuple(CampaignAdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
 
 
 def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
@@ -67,10 +62,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
     assert told.fired == (
         AdmissionRuleChanges(
             rule="best_effort",
-            changes=(
-                "clusters.beta.is_besteffort: False -> True",
-                "clusters.gamma.is_besteffort: False -> True",
-            ),
+            changes=("clusters.beta.is_besteffort: False -> True", "clusters.gamma.is_besteffort: False -> True"),
         ),
     )
 
@@ -84,9 +76,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
         ((lambda _: 7,), candidate(), "<lambda>: the rule said 7, so tell your administrator"),
     ],
 )
-def test_a_refusal_names_its_rule(
-    judges: tuple[Judge, ...], who: CampaignCandidate, why: str
-) -> None:
+def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandidate, why: str) -> None:
     """A rule that is broken refuses, too."""
     assert apply_admission_rules(rules(*judges), who).refusal.startswith(why)
 
@@ -103,14 +93,8 @@ def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
     both = rules(no_beta, best_effort, no_gamma)
 
     assert apply_admission_rules(rules(no_beta), candidate()).refusal == ""
-    told = (
-        "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
-    )
-    assert (
-        apply_admission_rules(both, candidate()).refusal
-        == explain_rule_violation(both, candidate())
-        == told
-    )
+    told = "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
+    assert apply_admission_rules(both, candidate()).refusal == explain_rule_violation(both, candidate()) == told
 
 
 def _without(jdl: Jdl, cluster: str) -> Jdl:
@@ -125,7 +109,5 @@ def test_what_gridsub_made_of_it_is_settled() -> None:
 
     assert explain_rule_violation(rules(best_effort), changed) == ""
     assert explain_rule_violation(rules(best_effort), candidate(5, "physics")) == ""
-    assert explain_rule_violation(rules(best_effort), raw).startswith(
-        "best_effort would still change it: "
-    )
+    assert explain_rule_violation(rules(best_effort), raw).startswith("best_effort would still change it: ")
     assert explain_rule_violation(rules(small), candidate(11)) == "small: at most 10 tasks"

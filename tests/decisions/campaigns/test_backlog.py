@@ -18,9 +18,7 @@ from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
 PROBED = replace(
-    new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SETUP_ERROR, 1, "beta", NOON),
-    number=1,
-    until=NOON,
+    new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SETUP_ERROR, 1, "beta", NOON), number=1, until=NOON
 )
 
 
@@ -57,10 +55,7 @@ def test_slots_that_a_campaigns_tasks_keep_off_go_to_the_next_one() -> None:
 
 def test_some_of_its_tasks_take_what_the_others_leave() -> None:
     keeping_off = {
-        1: (
-            TaskCountByExclusions(tasks=60, avoid=("beta",)),
-            TaskCountByExclusions(tasks=10, never=("beta",)),
-        )
+        1: (TaskCountByExclusions(tasks=60, avoid=("beta",)), TaskCountByExclusions(tasks=10, never=("beta",)))
     }
 
     assert sent(seen(kept_off=keeping_off)) == {(1, "beta"): 30, (2, "beta"): 70}
@@ -77,17 +72,11 @@ def test_those_that_may_go_to_one_cluster_alone_are_taken_first() -> None:
 def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
     """But not to where it overran its walltime: gamma comes back, or its owner ends it."""
     keeping_off = {
-        1: (
-            TaskCountByExclusions(tasks=60, avoid=("beta",)),
-            TaskCountByExclusions(tasks=40, never=("beta",)),
-        )
+        1: (TaskCountByExclusions(tasks=60, avoid=("beta",)), TaskCountByExclusions(tasks=40, never=("beta",)))
     }
     away = seen(kept_off=keeping_off, room=room(beta=100))
     closed = replace(
-        new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "gamma", NOON
-        ),
-        number=1,
+        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "gamma", NOON), number=1
     )
 
     assert sent(away) == {(1, "beta"): 60, (2, "beta"): 40}
@@ -101,10 +90,7 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
     keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta", "gamma")),)}
     look = seen(campaigns=three, kept_off=keeping_off, room=room(beta=30, gamma=20, delta=0))
     closed = replace(
-        new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "delta", NOON
-        ),
-        number=1,
+        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "delta", NOON), number=1
     )
 
     assert sent(look) == {}
@@ -130,12 +116,8 @@ def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterCapacity)
     assert sent(look) == {(1, "beta"): 10}
 
 
-@pytest.mark.parametrize(
-    ("failed", "taken"), [(100, 1), (99, 0)], ids=["all of them failed there", "one did not"]
-)
-def test_a_task_tries_a_closed_cluster_that_did_not_fail_there_if_one_waits(
-    failed: int, taken: int
-) -> None:
+@pytest.mark.parametrize(("failed", "taken"), [(100, 1), (99, 0)], ids=["all of them failed there", "one did not"])
+def test_a_task_tries_a_closed_cluster_that_did_not_fail_there_if_one_waits(failed: int, taken: int) -> None:
     """Each such try costs a task one of its tries; gamma is open and full."""
     keeping_off = {1: (TaskCountByExclusions(tasks=failed, avoid=("beta",)),)}
     look = seen(kept_off=keeping_off, events=(PROBED,))
@@ -160,10 +142,7 @@ def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: FairShareUnit) -
 def test_what_is_sent_says_how_many_of_each_kind() -> None:
     """Gamma gets those that may go there alone, and the state file takes just these."""
     keeping_off = {
-        1: (
-            TaskCountByExclusions(tasks=50, avoid=("beta",)),
-            TaskCountByExclusions(tasks=4, never=("beta",)),
-        )
+        1: (TaskCountByExclusions(tasks=50, avoid=("beta",)), TaskCountByExclusions(tasks=4, never=("beta",)))
     }
     look = seen(kept_off=keeping_off, room=room(beta=50, gamma=60))
 

@@ -12,12 +12,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Listed
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
 BEGUN = CampaignArray(
-    campaign=1,
-    number=1,
-    cluster="beta",
-    state=ArraySubmissionState.INTENDED,
-    size=50,
-    intended_at=NOON,
+    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.INTENDED, size=50, intended_at=NOON
 )
 
 
@@ -69,10 +64,7 @@ def test_nothing_begins_at_a_cluster_that_is_drained_or_under_stress(why: str) -
 def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_still() -> None:
     """Ten tasks of eight slots: another campaign gets the twenty that are left."""
     closed = replace(
-        new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON
-        ),
-        number=1,
+        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON), number=1
     )
     two = (campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()}))
     look = seen(

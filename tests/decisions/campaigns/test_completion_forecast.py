@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.completion_forecast import forecast_campaign_end
 from gridbridge.decisions.campaigns.survival_curve import estimate_survival_curve
-from gridbridge.model.campaigns.forecast import (
-    CampaignForecast,
-    CampaignProgress,
-    CampaignRunTimesAtCluster,
-)
+from gridbridge.model.campaigns.forecast import CampaignForecast, CampaignProgress, CampaignRunTimesAtCluster
 
 UNKNOWN = CampaignForecast()
 
@@ -63,9 +59,7 @@ def test_tasks_of_one_length_end_when_they_must() -> None:
 
 @pytest.mark.parametrize("left", [0, 1, 5, 50])
 @pytest.mark.parametrize("running", [100, 2000, 20_000])
-def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(
-    running: int, left: int
-) -> None:
+def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(running: int, left: int) -> None:
     """They start as soon as the first of those that run have ended, in whatever round that is."""
     ended_s = tuple(600.0 + number % 3 for number in range(500))
     elapsed_s = tuple(10 + 580 * number / running for number in range(running))
@@ -80,8 +74,7 @@ def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(
 def test_what_has_run_long_already_ends_sooner() -> None:
     """The elapsed time of what runs is used."""
     young, old = (
-        forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,))))
-        for elapsed in (10.0, 590.0)
+        forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,)))) for elapsed in (10.0, 590.0)
     )
 
     assert young.p50_s == pytest.approx(590, rel=0.05)
@@ -91,11 +84,7 @@ def test_what_has_run_long_already_ends_sooner() -> None:
 def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
     """Slots that are empty between two tasks are in it."""
     seen = CampaignRunTimesAtCluster(
-        cluster="beta",
-        durations_s=(30.0,) * 100,
-        elapsed_s=(15.0,) * 10,
-        ended=100,
-        watched_s=600.0,
+        cluster="beta", durations_s=(30.0,) * 100, elapsed_s=(15.0,) * 10, ended=100, watched_s=600.0
     )
 
     assert forecast_campaign_end(progress(100, seen)).throughput == pytest.approx(1 / 6)
@@ -152,10 +141,7 @@ def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[Campai
 
 
 def _seen(
-    now: float,
-    left: int,
-    running: list[tuple[float, float, str]],
-    ended: list[tuple[float, float, str]],
+    now: float, left: int, running: list[tuple[float, float, str]], ended: list[tuple[float, float, str]]
 ) -> CampaignProgress:
     return CampaignProgress(
         left=left,
@@ -196,9 +182,7 @@ def test_the_p90_holds_for_nine_campaigns_in_ten() -> None:
     durations_s=st.lists(st.floats(0, 10**6), max_size=30),
     elapsed_s=st.lists(st.floats(0, 10**6), max_size=30),
 )
-def test_a_forecast_is_a_time_to_come(
-    left: int, durations_s: list[float], elapsed_s: list[float]
-) -> None:
+def test_a_forecast_is_a_time_to_come(left: int, durations_s: list[float], elapsed_s: list[float]) -> None:
     """The P90 is after the P50."""
     told = forecast_campaign_end(progress(left, beta(*durations_s, elapsed_s=tuple(elapsed_s))))
 

@@ -21,13 +21,9 @@ from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def wish(
-    campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0
-) -> FairShareRequest:
+def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> FairShareRequest:
     """Return what a campaign would send."""
-    return FairShareRequest(
-        campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first
-    )
+    return FairShareRequest(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
 
 
 @pytest.mark.parametrize(
@@ -95,15 +91,9 @@ def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
 
 @given(
     some.integers(-9, 60),
-    some.lists(
-        some.tuples(
-            some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5), some.integers(0, 3)
-        )
-    ),
+    some.lists(some.tuples(some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5), some.integers(0, 3))),
 )
-def test_no_slot_is_given_twice_and_none_is_left_that_fits(
-    free: int, asked: list[tuple[str, int, int, int]]
-) -> None:
+def test_no_slot_is_given_twice_and_none_is_left_that_fits(free: int, asked: list[tuple[str, int, int, int]]) -> None:
     wishes = [wish(place, *one) for place, one in enumerate(asked)]
     found = share_free_slots(free, wishes, {"a": 100.0}, {"a": 2, "b": 5, "c": -1})
     left = max(0, free) - sum(found[one.campaign] * one.slots for one in wishes)
@@ -132,9 +122,9 @@ def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> N
         attempt(TaskAttemptOutcome.SITE_FAULT, None),
     ]
 
-    assert add_ended_tasks_to_usage(
-        DecayedUsage(campaign=1, cluster="beta", at=NOON), ended, 4
-    ) == DecayedUsage(campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1)
+    assert add_ended_tasks_to_usage(DecayedUsage(campaign=1, cluster="beta", at=NOON), ended, 4) == DecayedUsage(
+        campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1
+    )
 
 
 def attempt(outcome: TaskAttemptOutcome, wallclock_s: int | None) -> TaskAttempt:

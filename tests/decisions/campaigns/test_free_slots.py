@@ -19,9 +19,7 @@ YIELDING = JdlClusterSettings(exec_file="run", slots=2)
     ],
     ids=["both", "all suspended", "no best-effort queues"],
 )
-def test_each_kind_of_task_has_its_own_room(
-    room: ClusterCapacity, ordinary: int, besteffort: int
-) -> None:
+def test_each_kind_of_task_has_its_own_room(room: ClusterCapacity, ordinary: int, besteffort: int) -> None:
     """Where there are no best-effort queues all tasks are ordinary jobs."""
     free = FreeClusterSlots({"beta": room})
 

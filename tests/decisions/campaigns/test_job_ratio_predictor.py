@@ -57,9 +57,7 @@ def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
         (ADAPTIVE, terms(0.5, 10), 1),
     ],
 )
-def test_the_laws_of_the_specification(
-    law: JobRatioRule, seen: JobRatioInputs, ratio: float
-) -> None:
+def test_the_laws_of_the_specification(law: JobRatioRule, seen: JobRatioInputs, ratio: float) -> None:
     """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
     assert next_job_ratio(law, seen) == pytest.approx(ratio)
 
@@ -115,9 +113,7 @@ def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_s
     ("ratio", "free", "slots", "tasks"),
     [(1, 100, 1, 100), (0.29, 100, 1, 29), (0.01, 60, 1, 1), (0.25, 3, 4, 0), (0, 9, 1, 0)],
 )
-def test_a_ratio_sends_at_least_one_task_where_one_has_room(
-    ratio: float, free: int, slots: int, tasks: int
-) -> None:
+def test_a_ratio_sends_at_least_one_task_where_one_has_room(ratio: float, free: int, slots: int, tasks: int) -> None:
     """Else nothing would ever be learnt there."""
     assert count_tasks_for_slots(ratio, free, slots) == tasks
 
@@ -165,9 +161,7 @@ def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None
     ],
     ids=["run", "are short", "none began", "wait", "others wait", "are deleted"],
 )
-def test_the_ratio_rises_where_tasks_begin_and_none_wait(
-    what: dict[str, Any], ratio: float
-) -> None:
+def test_the_ratio_rises_where_tasks_begin_and_none_wait(what: dict[str, Any], ratio: float) -> None:
     """Where slots look free and are not, more tasks would be sent and deleted in turn."""
     settled = terms(0.5, 0, running=5)
 

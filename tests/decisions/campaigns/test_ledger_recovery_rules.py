@@ -6,10 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.ledger_recovery_rules import (
-    plan_ledger_recovery,
-    subtract_from_waiting_ranges,
-)
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery, subtract_from_waiting_ranges
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -26,13 +23,9 @@ from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def array(
-    number: int, state: ArraySubmissionState = ArraySubmissionState.INTENDED, size: int = 2
-) -> CampaignArray:
+def array(number: int, state: ArraySubmissionState = ArraySubmissionState.INTENDED, size: int = 2) -> CampaignArray:
     """Return an array at beta."""
-    return CampaignArray(
-        campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON
-    )
+    return CampaignArray(campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON)
 
 
 def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
@@ -143,9 +136,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
     """Its submission only was not answered; the one that was refused goes."""
     kept = StoredCampaign(
-        waiting=(),
-        arrays=(array(1, size=1), array(2, size=1)),
-        attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1))),
+        waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
     )
     noted = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1),)),
@@ -162,9 +153,7 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
 def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     """It was never submitted, and its tasks may be in an array that is lost."""
     kept = StoredCampaign(
-        waiting=(),
-        arrays=(array(2), array(3)),
-        attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1))),
+        waiting=(), arrays=(array(2), array(3)), attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1)))
     )
     noted = (RootLedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
 
@@ -179,10 +168,7 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
     kept = StoredCampaign(
         waiting=(),
-        arrays=(
-            array(1, ArraySubmissionState.RELEASED),
-            replace(array(2, size=1), copies_beyond_s=60),
-        ),
+        arrays=(array(1, ArraySubmissionState.RELEASED), replace(array(2, size=1), copies_beyond_s=60)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
     )
     noted = (
@@ -193,9 +179,7 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     found = whole(kept, noted, kept.arrays[1])
 
     assert (found.undone, found.superseded, found.waiting) == ((2,), (), ())
-    assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [
-        (1, 2, TaskAttemptOutcome.PENDING)
-    ]
+    assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [(1, 2, TaskAttemptOutcome.PENDING)]
     assert [one.is_of_copies for one in found.arrays] == [True]
 
 
@@ -206,20 +190,12 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         (0, ((4, 1),), {}, []),
         (9, ((4, 1),), {}, []),
         (9, ((4, 1), (5, 1)), {(5, 1): TaskAttemptOutcome.PENDING}, []),
-        (
-            0,
-            ((5, 1), (6, 1)),
-            {(5, 1): TaskAttemptOutcome.PENDING, (6, 1): TaskAttemptOutcome.PENDING},
-            [],
-        ),
+        (0, ((5, 1), (6, 1)), {(5, 1): TaskAttemptOutcome.PENDING, (6, 1): TaskAttemptOutcome.PENDING}, []),
     ],
     ids=["some", "all", "all, submitted", "some, submitted", "none"],
 )
 def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
-    job_id: int,
-    tasks: Attempts,
-    left: dict[tuple[int, int], TaskAttemptOutcome],
-    again: list[tuple[int, int]],
+    job_id: int, tasks: Attempts, left: dict[tuple[int, int], TaskAttemptOutcome], again: list[tuple[int, int]]
 ) -> None:
     """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
@@ -230,10 +206,7 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
 
     (one,) = (each for each in found.arrays if each.number == 1)
     is_given_up = not left
-    assert (one.state is ArraySubmissionState.RELEASED, one.is_repeated) == (
-        is_given_up,
-        is_given_up,
-    )
+    assert (one.state is ArraySubmissionState.RELEASED, one.is_repeated) == (is_given_up, is_given_up)
     of_one = {(each.task, each.attempt): each.outcome for each in found.attempts if each.array == 1}
     assert of_one == dict.fromkeys(tasks, TaskAttemptOutcome.SITE_FAULT) | left
     assert [(each.first, each.attempt) for each in found.again] == again
@@ -241,27 +214,15 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
-    kept = StoredCampaign(
-        waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=()
-    )
-    copies = RootLedgerArray(
-        number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True
-    )
+    kept = StoredCampaign(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
+    copies = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
 
-    found = whole(
-        kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2)
-    )
-    known = StoredCampaign(
-        waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=()
-    )
-    after = whole(
-        known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2)
-    )
+    found = whole(kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    known = StoredCampaign(waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=())
+    after = whole(known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
-    assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [
-        (4, 2, TaskAttemptOutcome.PENDING)
-    ]
+    assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [(4, 2, TaskAttemptOutcome.PENDING)]
     assert after.waiting == found.waiting
 
 

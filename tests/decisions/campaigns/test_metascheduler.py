@@ -12,18 +12,9 @@ from gridbridge.decisions.campaigns.metascheduler import (
     rank_campaign_offers,
     sum_usage_by_claimant,
 )
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    FairShareInputs,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
@@ -31,9 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 
-def campaign(
-    number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT
-) -> Campaign:
+def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
     """Return somebody's campaign of a hundred tasks."""
     wish = JdlClusterSettings(exec_file="run", project=f"of {owner}")
     return Campaign(
@@ -51,34 +40,20 @@ def campaign(
 def array(number: int, cluster: str) -> CampaignArray:
     """Return the array of a test campaign at a cluster."""
     return CampaignArray(
-        campaign=number,
-        number=1,
-        cluster=cluster,
-        state=ArraySubmissionState.RELEASED,
-        size=1,
-        intended_at=NOON,
+        campaign=number, number=1, cluster=cluster, state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
     )
 
 
 def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
     """Return which campaigns are offered which clusters, in order."""
-    return [
-        (one.campaign.number, one.clusters) for turn in rank_campaign_offers(seen) for one in turn
-    ]
+    return [(one.campaign.number, one.clusters) for turn in rank_campaign_offers(seen) for one in turn]
 
 
-def seen(
-    *campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str
-) -> CampaignCycleSituation:
+def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str) -> CampaignCycleSituation:
     """Return what is seen of some campaigns, at clusters with affinities."""
     rooms = {name: ClusterCapacity(free_slots=9, affinity=who) for name, who in affinities.items()}
     return CampaignCycleSituation(
-        campaigns=campaigns,
-        waiting={},
-        arrays=(),
-        max_tasks=100,
-        room=rooms,
-        sharing=sharing or FairShareInputs(),
+        campaigns=campaigns, waiting={}, arrays=(), max_tasks=100, room=rooms, sharing=sharing or FairShareInputs()
     )
 
 
@@ -91,9 +66,7 @@ def test_more_tests_of_a_person_come_last() -> None:
     found = [number for number, _ in offered(seen(usual, *tests, hers, beta=""))]
 
     assert found == [2, 3, 4, 5, 6, 7, 1, 5, 6]
-    assert [number for number, some in offered(seen(usual, *tests, hers, beta="")) if some] == [
-        *(2, 3, 4, 7, 1, 5, 6)
-    ]
+    assert [number for number, some in offered(seen(usual, *tests, hers, beta="")) if some] == [*(2, 3, 4, 7, 1, 5, 6)]
 
 
 def test_tests_that_run_count_among_those_that_come_first() -> None:
@@ -117,9 +90,7 @@ def test_tests_that_run_count_among_those_that_come_first() -> None:
 def test_the_example_of_the_specification() -> None:
     """Campaigns 1 and 2 have an affinity to cluster1, 2 to cluster2; 3 has none."""
     both = ("cluster1", "cluster2")
-    first, second, third = (
-        campaign(number, owner, *both) for number, owner in ((1, "ann"), (2, "bob"), (3, "cy"))
-    )
+    first, second, third = (campaign(number, owner, *both) for number, owner in ((1, "ann"), (2, "bob"), (3, "cy")))
 
     assert offered(seen(first, second, third, cluster1="ann bob", cluster2="bob")) == [
         (1, ("cluster1",)),
@@ -133,9 +104,10 @@ def test_tests_come_first_whatever_the_priorities() -> None:
     usual = campaign(1, "alice", "beta")
     test = campaign(2, "bob", "beta", type_=CampaignType.TEST)
 
-    assert offered(
-        seen(usual, test, sharing=FairShareInputs(priorities="alice=9"), beta="alice")
-    ) == [(2, ("beta",)), (1, ("beta",))]
+    assert offered(seen(usual, test, sharing=FairShareInputs(priorities="alice=9"), beta="alice")) == [
+        (2, ("beta",)),
+        (1, ("beta",)),
+    ]
 
 
 def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_others() -> None:
@@ -169,13 +141,8 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
         ("eve", "@users=-2", 0),
     ],
 )
-def test_a_persons_own_priority_counts_before_those_of_groups(
-    owner: str, priorities: str, expected: int
-) -> None:
-    assert (
-        fair_share_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS))
-        == expected
-    )
+def test_a_persons_own_priority_counts_before_those_of_groups(owner: str, priorities: str, expected: int) -> None:
+    assert fair_share_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -200,9 +167,7 @@ def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected:
         (FairShareUnit.GROUP, {"users": 7.0}),
     ],
 )
-def test_what_campaigns_used_is_added_up_by_who_shares(
-    by: FairShareUnit, expected: dict[str, float]
-) -> None:
+def test_what_campaigns_used_is_added_up_by_who_shares(by: FairShareUnit, expected: dict[str, float]) -> None:
     campaigns = (campaign(1, "alice", "beta"), campaign(2, "alice"), campaign(3, "bob", "beta"))
     used_s = {1: 3.0, 3: 4.0} if by is FairShareUnit.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
 

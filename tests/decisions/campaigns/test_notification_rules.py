@@ -7,11 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns import notification_composition
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.subscriptions import (
@@ -48,13 +44,9 @@ SWEEP = Campaign(
 )
 
 
-def happened(
-    code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER
-) -> NotifiableEvent:
+def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
     kind = CampaignEventKind.CAMPAIGN if campaign else CampaignEventKind.CLUSTER
-    event = CampaignEvent(
-        kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at
-    )
+    event = CampaignEvent(kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at)
     found = notification_composition.build_event_notification(event, replace(SWEEP, uid=uid))
     assert found
     return found
@@ -62,27 +54,17 @@ def happened(
 
 @pytest.mark.parametrize(
     ("severity", "told"),
-    [
-        (NotificationSeverity.HIGH, ["BLACKLIST"]),
-        (NotificationSeverity.MEDIUM, ["BLACKLIST", "WALLTIME"]),
-    ],
+    [(NotificationSeverity.HIGH, ["BLACKLIST"]), (NotificationSeverity.MEDIUM, ["BLACKLIST", "WALLTIME"])],
 )
-def test_somebody_is_told_from_a_severity_on(
-    severity: NotificationSeverity, told: list[str]
-) -> None:
+def test_somebody_is_told_from_a_severity_on(severity: NotificationSeverity, told: list[str]) -> None:
     every = [happened(CampaignEventCode.BLACKLIST), happened(CampaignEventCode.WALLTIME)]
-    found = notification_composition.compose_due_notifications(
-        [replace(WISH, severity=severity)], every, LATER
-    )
+    found = notification_composition.compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
-    every = [
-        happened(CampaignEventCode.BLACKLIST, uid=BOB),
-        happened(CampaignEventCode.GET_JOBS, campaign=0),
-    ]
+    every = [happened(CampaignEventCode.BLACKLIST, uid=BOB), happened(CampaignEventCode.GET_JOBS, campaign=0)]
     root = replace(WISH, uid=notification_composition.ROOT, severity=NotificationSeverity.LOW)
 
     assert (
@@ -98,12 +80,7 @@ def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
     every = [happened(CampaignEventCode.BLACKLIST)]
 
-    assert (
-        notification_composition.compose_due_notifications(
-            [replace(WISH, told_until=LATER)], every, LATER
-        )
-        == ()
-    )
+    assert notification_composition.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
     assert notification_composition.compose_due_notifications([later], every, LATER) == ()
 
@@ -121,11 +98,7 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 
 def test_what_somebody_did_is_not_told() -> None:
     event = CampaignEvent(
-        kind=CampaignEventKind.TASK,
-        code=CampaignEventCode.FRAG,
-        campaign=1,
-        opened_at=NOON,
-        last_at=NOON,
+        kind=CampaignEventKind.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
 
     assert notification_composition.build_event_notification(event, SWEEP) is None
@@ -133,9 +106,7 @@ def test_what_somebody_did_is_not_told() -> None:
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
     """The message is sent when it is, as the campaign is then."""
-    assert happened(CampaignEventCode.RESTORED).text.endswith(
-        "; it has ended, and nothing is to be done"
-    )
+    assert happened(CampaignEventCode.RESTORED).text.endswith("; it has ended, and nothing is to be done")
 
 
 def test_an_end_is_told_with_its_numbers() -> None:
@@ -168,9 +139,7 @@ def test_an_end_is_told_with_its_numbers() -> None:
 def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
     policy = NotificationsSection(pause_s=7)
 
-    assert notification_composition.pause_before_next_notification(tries, policy) == timedelta(
-        seconds=seconds
-    )
+    assert notification_composition.pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +156,5 @@ def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float)
         (NotificationChannel.PROGRAM, "told; rm", False),
     ],
 )
-def test_an_identity_is_no_option_and_no_second_line(
-    way: NotificationChannel, identity: str, is_good: bool
-) -> None:
+def test_an_identity_is_no_option_and_no_second_line(way: NotificationChannel, identity: str, is_good: bool) -> None:
     assert bool(IDENTITIES[way].holds(identity)) is is_good

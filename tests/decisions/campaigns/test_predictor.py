@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
@@ -27,14 +24,10 @@ def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> Camp
     """Return a campaign of many tasks at beta, of 100 slots."""
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
-    listed = ListedTaskCounts(
-        campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks
-    )
+    listed = ListedTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
     known: dict[str, Any] = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000}
     room = {"beta": ClusterCapacity(free_slots=free, max_slots=100, **law)}
-    return CampaignCycleSituation(
-        **known | {"arrays": (), "room": room, "there": (listed,)} | other
-    )
+    return CampaignCycleSituation(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
 
 
 def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
@@ -62,14 +55,10 @@ def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
 
 
 def _ratio(one: JobRatioUpdate) -> JobRatio:
-    return JobRatio(
-        campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted
-    )
+    return JobRatio(campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted)
 
 
-@pytest.mark.parametrize(
-    "law", [JobRatioRule.MEASURED, JobRatioRule.TWO_WAY, JobRatioRule.ADAPTIVE]
-)
+@pytest.mark.parametrize("law", [JobRatioRule.MEASURED, JobRatioRule.TWO_WAY, JobRatioRule.ADAPTIVE])
 def test_a_hundred_tasks_are_on_a_hundred_free_slots_in_the_first_cycle(law: JobRatioRule) -> None:
     """From nothing known; CiGri's taps needed ten cycles, 150 s. A cycle comes every 15 s."""
     assert until_sent(law, 100, 2) == [100, 0]
@@ -89,8 +78,7 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
     assert decided.sends == ()
     assert decided.predicted[0].ratio == pytest.approx(0.1)
     assert describe_campaign_cycle_plan(decided) == [
-        "campaign 1 at beta: job ratio 1 -> 0.1 "
-        "(measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may)"
+        "campaign 1 at beta: job ratio 1 -> 0.1 (measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may)"
     ]
 
 
@@ -115,14 +103,9 @@ def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
 def test_no_task_waits_where_it_could_run_elsewhere() -> None:
     """What may wait is given away last."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    room = {
-        name: ClusterCapacity(free_slots=5, max_slots=100, flood_rate=0.1)
-        for name in ("beta", "gamma")
-    }
+    room = {name: ClusterCapacity(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")}
 
-    decided = plan_campaign_cycle(
-        replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=())
-    )
+    decided = plan_campaign_cycle(replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=()))
 
     assert {each.cluster: each.tasks for each in decided.sends} == {"beta": 5, "gamma": 5}
 

@@ -6,10 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import send_explanation as why
-from gridbridge.decisions.campaigns.campaign_cycle import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -66,16 +63,12 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCyc
 
 def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueAttempt:
     """Return a step at beta, whose array is 1."""
-    return LastPrologueAttempt(
-        campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
-    )
+    return LastPrologueAttempt(campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome)
 
 
 def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
     """Return the array of a step at beta."""
-    return CampaignArray(
-        campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON
-    )
+    return CampaignArray(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
 
 
 def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, object]:
@@ -105,9 +98,7 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
     found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
-    assert describe_campaign_cycle_plan(found) == [
-        "campaign 1: root's ledger has arrays of it; they are taken over"
-    ]
+    assert describe_campaign_cycle_plan(found) == ["campaign 1: root's ledger has arrays of it; they are taken over"]
 
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
@@ -129,8 +120,7 @@ def test_its_success_lets_tasks_go() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome",
-    [TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.WALLTIME],
+    "outcome", [TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.WALLTIME]
 )
 def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptOutcome) -> None:
     """Tasks go elsewhere; it is tried again as the next probe."""
@@ -151,22 +141,15 @@ def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptO
 
 def test_a_success_heals_the_cluster() -> None:
     """The event is over."""
-    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[
-        0
-    ]
-    found = plan_campaign_cycle(
-        seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2))
-    )
+    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[0]
+    found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2)))
 
-    assert [(one.code, one.closed_at) for one in found.changes.events] == [
-        (CampaignEventCode.SETUP_ERROR, NOON)
-    ]
+    assert [(one.code, one.closed_at) for one in found.changes.events] == [(CampaignEventCode.SETUP_ERROR, NOON)]
     assert found.sends
 
 
 @pytest.mark.parametrize(
-    "outcome",
-    [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT],
+    "outcome", [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT]
 )
 def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskAttemptOutcome) -> None:
     """It runs again at once."""
@@ -180,11 +163,7 @@ def test_an_epilogue_follows_the_last_task() -> None:
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
     second = plan_campaign_cycle(
-        seen(
-            waiting=0,
-            steps=(ready, stepped(EPILOGUE, TaskAttemptOutcome.PENDING)),
-            arrays=(array(),),
-        )
+        seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskAttemptOutcome.PENDING)), arrays=(array(),))
     )
     last = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SUCCESS)))
 
@@ -202,9 +181,7 @@ def test_an_epilogue_follows_the_last_task() -> None:
     ],
     ids=["drained", "stressed", "paused"],
 )
-def test_an_epilogue_runs_though_nothing_else_begins(
-    state: CampaignState, why: dict[str, bool]
-) -> None:
+def test_an_epilogue_runs_though_nothing_else_begins(state: CampaignState, why: dict[str, bool]) -> None:
     """What is there goes to its end, also when we were killed before we submitted it."""
     one, room = replace(ONE, state=state), {"beta": ClusterCapacity(free_slots=10, **why)}  # type: ignore[arg-type]
     intended = array(ArraySubmissionState.INTENDED)
@@ -218,9 +195,7 @@ def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() 
     """What it made is no more; and the epilogue follows them."""
     before = replace(stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), array=1)
     after = replace(stepped(EPILOGUE, TaskAttemptOutcome.SUCCESS), array=3)
-    first = plan_campaign_cycle(
-        seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}})
-    )
+    first = plan_campaign_cycle(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
     anew = replace(before, attempt=2, array=4)
     then = plan_campaign_cycle(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
     last = plan_campaign_cycle(seen(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}}))
@@ -269,10 +244,7 @@ def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
     """Its campaign would wait with it for as long as others have the cluster's slots."""
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
-    waits, runs = (
-        plan_campaign_cycle(seen(waiting=0, **idle)),
-        plan_campaign_cycle(seen(waiting=0, **known)),
-    )
+    waits, runs = (plan_campaign_cycle(seen(waiting=0, **idle)), plan_campaign_cycle(seen(waiting=0, **known)))
 
     assert (waits.unneeded, waits.finished, waits.deleted) == ((array(),), (), ())
     assert (runs.unneeded, runs.finished) == ((), ())
@@ -280,9 +252,7 @@ def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
-def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
-    state: CampaignState,
-) -> None:
+def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(state: CampaignState) -> None:
     """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
     one, begun_one = replace(ONE, state=state), array(ArraySubmissionState.INTENDED)
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (begun_one,)}
@@ -290,11 +260,7 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
     away = plan_campaign_cycle(seen(one, waiting=0, **known, room={}))
 
     assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
-    assert [
-        each
-        for each in describe_campaign_cycle_plan(found)
-        if each.startswith("not sent: the prologue")
-    ]
+    assert [each for each in describe_campaign_cycle_plan(found) if each.startswith("not sent: the prologue")]
     assert (away.unsent, away.resumed) == ((), ())
 
 
@@ -303,9 +269,7 @@ def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too()
     over = replace(ONE, state=CampaignState.TERMINATED)
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
 
-    assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (
-        array(),
-    )
+    assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
 
 
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
@@ -363,25 +327,19 @@ def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutc
 
     assert (found.wound_up, found.finished) == ((1,), ())
     failed = outcome is TaskAttemptOutcome.SIGNAL
-    assert [one.code for one in found.changes.events] == [
-        CampaignEventCode.EPILOG_EXIT_ERROR
-    ] * failed
+    assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR] * failed
 
 
 def test_a_prologue_that_was_deleted_is_no_event() -> None:
     """Its campaign was cancelled."""
-    found = plan_campaign_cycle(
-        seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED))
-    )
+    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED)))
 
     assert found.changes.events == ()
 
 
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
     """It is not tried again."""
-    found = plan_campaign_cycle(
-        seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR))
-    )
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR)))
 
     assert found.finished == (1,)
     assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR]
@@ -390,9 +348,7 @@ def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
     """Three times at most."""
-    found = plan_campaign_cycle(
-        seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt))
-    )
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt)))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))

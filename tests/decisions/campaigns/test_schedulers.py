@@ -20,12 +20,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
     """Return a job ratio for tasks of so many slots."""
-    terms = JobRatioInputs(
-        old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
-    )
-    return JobRatioUpdate(
-        campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0
-    )
+    terms = JobRatioInputs(old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0)
+    return JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0)
 
 
 def place(slots: int = 1, **known: Any) -> SchedulingOffer:
@@ -47,9 +43,7 @@ def place(slots: int = 1, **known: Any) -> SchedulingOffer:
         (place(), 0),
     ],
 )
-def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(
-    one: SchedulingOffer, expected: int
-) -> None:
+def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: SchedulingOffer, expected: int) -> None:
     assert workqueue.to_start(one) == expected
 
 
@@ -67,8 +61,7 @@ def test_it_lets_some_wait_besides(one: SchedulingOffer, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
-    [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)],
+    ("one", "expected"), [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)]
 )
 def test_a_test_sends_one_task_ever_where_it_has_room(one: SchedulingOffer, expected: int) -> None:
     assert (test_campaigns.to_start(one), test_campaigns.to_wait(one)) == (expected, 0)

@@ -6,12 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.send_explanation import explain_task_sends
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventChanges,
@@ -30,19 +25,13 @@ from gridbridge.model.campaigns.cycle_plan import (
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.send_reasons import (
-    CampaignPrecedenceReason,
-    TaskSendCause,
-    TaskSendReason,
-)
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendCause, TaskSendReason
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def campaign(
-    wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object
-) -> Campaign:
+def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
     """Return campaign 1, which beta may run."""
     known: dict[str, object] = {"state": CampaignState.IN_TREATMENT}
     jdl = Jdl(name="sweep", type=type_, clusters={"beta": wish})
@@ -80,9 +69,7 @@ def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> Cam
 
 
 def stressed(stress: float | None) -> dict[str, ClusterCapacity]:
-    return {
-        "beta": ClusterCapacity(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)
-    }
+    return {"beta": ClusterCapacity(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
 
 
 HOUR = NOON + timedelta(hours=1)
@@ -92,12 +79,7 @@ THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),
 ONE = JdlClusterSettings(exec_file="run")
 LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ArrayLimits(of_person=1))}
 OURS = CampaignArray(
-    campaign=1,
-    number=1,
-    cluster="beta",
-    state=ArraySubmissionState.RELEASED,
-    size=1,
-    intended_at=NOON,
+    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
 )
 EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
 
@@ -106,12 +88,7 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
     ("rows", "sends", "cause", "numbers"),
     [
         (seen(campaign(WISH)), SENT, TaskSendCause.SENT, {"sent": 2}),
-        (
-            seen(campaign(WISH), None),
-            (),
-            TaskSendCause.NO_ANSWER,
-            {"free_slots": 0, "job_ratio": None},
-        ),
+        (seen(campaign(WISH), None), (), TaskSendCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
         (
             seen(campaign(WISH), None, dropped=frozenset({"beta"})),
             (),
@@ -141,11 +118,7 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
         ),
         (
             seen(
-                campaign(WISH),
-                events=(
-                    bar(CampaignEventCode.BLACKLIST, None),
-                    bar(CampaignEventCode.SUBMIT_JOB, HOUR),
-                ),
+                campaign(WISH), events=(bar(CampaignEventCode.BLACKLIST, None), bar(CampaignEventCode.SUBMIT_JOB, HOUR))
             ),
             (),
             TaskSendCause.CLOSED,
@@ -157,30 +130,14 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
             TaskSendCause.CLOSED,
             {"code": CampaignEventCode.SUBMIT_JOB, "until": HOUR},
         ),
-        (
-            seen(campaign(WISH), room=stressed(0.9)),
-            (),
-            TaskSendCause.STRESSED,
-            {"stress": 0.9, "stress_limit": 0.8},
-        ),
-        (
-            seen(campaign(WISH), room=stressed(None)),
-            (),
-            TaskSendCause.STRESSED,
-            {"stress_limit": 0.8},
-        ),
-        (
-            seen(campaign(WISH), there=THREE_WAIT),
-            (),
-            TaskSendCause.WAITING_THERE,
-            {"waiting_there": 3},
-        ),
+        (seen(campaign(WISH), room=stressed(0.9)), (), TaskSendCause.STRESSED, {"stress": 0.9, "stress_limit": 0.8}),
+        (seen(campaign(WISH), room=stressed(None)), (), TaskSendCause.STRESSED, {"stress_limit": 0.8}),
+        (seen(campaign(WISH), there=THREE_WAIT), (), TaskSendCause.WAITING_THERE, {"waiting_there": 3}),
         (
             seen(campaign(ONE), room=EIGHT, there=ONE_WAITS, ratios=(RATIO,)),
             (),
             TaskSendCause.JOB_RATIO,
-            {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1}
-            | {"job_ratio": 0.25},
+            {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1} | {"job_ratio": 0.25},
         ),
         (
             seen(campaign(WISH), waiting={1: 2}),
@@ -219,10 +176,7 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(
-    rows: CampaignCycleSituation,
-    sends: tuple[CampaignTaskSend, ...],
-    cause: TaskSendCause,
-    numbers: dict[str, object],
+    rows: CampaignCycleSituation, sends: tuple[CampaignTaskSend, ...], cause: TaskSendCause, numbers: dict[str, object]
 ) -> None:
     """With the numbers that led to it."""
     (told,) = explain_task_sends(rows, CampaignCyclePlan(sends=sends))

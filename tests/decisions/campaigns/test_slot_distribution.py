@@ -7,18 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns import slot_distribution
-from gridbridge.decisions.campaigns.campaign_cycle import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -72,11 +64,7 @@ def test_the_first_campaign_is_served_first() -> None:
     first, second = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=2)})
 
     seen = CampaignCycleSituation(
-        campaigns=(first, second),
-        waiting={1: 3, 2: 9},
-        arrays=(),
-        max_tasks=100,
-        room=room(beta=10),
+        campaigns=(first, second), waiting={1: 3, 2: 9}, arrays=(), max_tasks=100, room=room(beta=10)
     )
 
     assert sends(seen) == (
@@ -106,11 +94,7 @@ def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
 
     assert (
-        sends(
-            CampaignCycleSituation(
-                campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)
-            )
-        )
+        sends(CampaignCycleSituation(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)))
         == ()
     )
 
@@ -136,9 +120,7 @@ def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
     """CiGri v3 failed where nothing was allowed, and where nothing was said."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
     there = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=listed)
-    known = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9)
-    )
+    known = CampaignCycleSituation(campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9))
 
     assert sends(replace(known, there=(there,))) == ()
     assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
@@ -171,11 +153,7 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
     stressed = ClusterCapacity(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
     seen = CampaignCycleSituation(
-        campaigns=(one,),
-        waiting={1: 8},
-        arrays=(),
-        max_tasks=100,
-        room=room(gamma=2) | {"beta": stressed},
+        campaigns=(one,), waiting={1: 8}, arrays=(), max_tasks=100, room=room(gamma=2) | {"beta": stressed}
     )
 
     assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
@@ -225,22 +203,12 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
         (FairShareInputs(by=FairShareUnit.USER), {1: 4, 2: 4}),
         (FairShareInputs(by=FairShareUnit.USER, used_s={"bob": 2 * COMMITTED_USE_S}), {1: 3, 2: 5}),
         (FairShareInputs(by=FairShareUnit.USER, used_s={"bob": 9 * COMMITTED_USE_S}), {2: 8}),
-        (
-            FairShareInputs(
-                by=FairShareUnit.USER, used_s={"bob": 9 * COMMITTED_USE_S}, first_tasks=3
-            ),
-            {1: 3, 2: 5},
-        ),
+        (FairShareInputs(by=FairShareUnit.USER, used_s={"bob": 9 * COMMITTED_USE_S}, first_tasks=3), {1: 3, 2: 5}),
         (FairShareInputs(by=FairShareUnit.PROJECT), {1: 8}),
-        (
-            FairShareInputs(by=FairShareUnit.GROUP, groups={"alice": ("a",), "bob": ("b",)}),
-            {1: 4, 2: 4},
-        ),
+        (FairShareInputs(by=FairShareUnit.GROUP, groups={"alice": ("a",), "bob": ("b",)}), {1: 4, 2: 4}),
     ],
 )
-def test_free_slots_are_shared_by_what_each_has_had(
-    sharing: FairShareInputs, expected: dict[int, int]
-) -> None:
+def test_free_slots_are_shared_by_what_each_has_had(sharing: FairShareInputs, expected: dict[int, int]) -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
     seen = CampaignCycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
@@ -259,13 +227,9 @@ def test_free_slots_are_shared_by_what_each_has_had(
     [(0, {1: 5, 20: 59}), (3, {1: 2, 20: 62}), (5, {20: 64})],
     ids=["bob has none there", "some", "as many"],
 )
-def test_who_splits_work_into_many_campaigns_gets_no_more(
-    listed: int, expected: dict[int, int]
-) -> None:
+def test_who_splits_work_into_many_campaigns_gets_no_more(listed: int, expected: dict[int, int]) -> None:
     """All of them are a few first tasks; these are bob's, not each campaign's."""
-    bobs = tuple(
-        replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20)
-    )
+    bobs = tuple(replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20))
     seen = CampaignCycleSituation(
         campaigns=(*bobs, campaign(20, {"beta": at()})),
         waiting={one.number: 5 for one in bobs} | {20: 100},
@@ -280,8 +244,7 @@ def test_who_splits_work_into_many_campaigns_gets_no_more(
 
 
 @pytest.mark.parametrize(
-    ("fastest", "expected"),
-    [("gamma", {(1, "gamma"): 2, (2, "gamma"): 2}), ("beta", {(1, "beta"): 2, (2, "beta"): 2})],
+    ("fastest", "expected"), [("gamma", {(1, "gamma"): 2, (2, "gamma"): 2}), ("beta", {(1, "beta"): 2, (2, "beta"): 2})]
 )
 def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
     fastest: str, expected: dict[tuple[int, str], int]
@@ -320,9 +283,7 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
 def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
     """And it does not end."""
     one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
-    seen = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9)
-    )
+    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9))
 
     assert plan_campaign_cycle(seen).sends == ()
     assert plan_campaign_cycle(seen).finished == ()
@@ -350,9 +311,7 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
 ) -> None:
     """It may have fewer tasks than clusters, or its owner cancels one."""
     one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)
-    rows = CampaignCycleSituation(
-        campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1)
-    )
+    rows = CampaignCycleSituation(campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1))
 
     assert plan_campaign_cycle(replace(rows, tried={1: frozenset(tried)})).finished == finished
 
@@ -365,9 +324,7 @@ def limited(**limits: int) -> dict[str, ClusterCapacity]:
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     """Else it would refuse them, or let tasks of them wait beside free slots."""
     one = campaign(1, {"beta": at()})
-    rows = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20)
-    )
+    rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20))
 
     assert sends(replace(rows, arrays_at_once=3)) == (
         CampaignTaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
@@ -378,12 +335,7 @@ def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
 
 def array(campaign: int, number: int) -> CampaignArray:
     """Return an array at beta."""
-    known = {
-        "cluster": "beta",
-        "state": ArraySubmissionState.RELEASED,
-        "size": 9,
-        "intended_at": NOON,
-    }
+    known = {"cluster": "beta", "state": ArraySubmissionState.RELEASED, "size": 9, "intended_at": NOON}
     return CampaignArray(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
 
@@ -421,9 +373,7 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
     """In the same cycle."""
     one = campaign(1, {"beta": at()})
-    rows = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={}
-    )
+    rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={})
     full = replace(rows, room=limited(of_person=1))
 
     assert sends(full) == ()
@@ -433,14 +383,8 @@ def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
     """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
-    seen = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70)
-    )
+    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70))
 
     assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
-    assert sends(replace(seen, arrays_at_once=5)) == (
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=50),
-    )
-    assert sends(replace(seen, arrays_at_once=9)) == (
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=70),
-    )
+    assert sends(replace(seen, arrays_at_once=5)) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=50),)
+    assert sends(replace(seen, arrays_at_once=9)) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=70),)

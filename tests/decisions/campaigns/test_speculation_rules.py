@@ -42,18 +42,12 @@ from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 
 S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED
-LIVES, COPY, LOST = (
-    TaskAttemptOutcome.PENDING,
-    TaskAttemptOutcome.COPY,
-    TaskAttemptOutcome.SITE_FAULT,
-)
+LIVES, COPY, LOST = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY, TaskAttemptOutcome.SITE_FAULT)
 TASK = 5
 AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
 
 
-def rival(
-    attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1
-) -> CompetingAttempt:
+def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1) -> CompetingAttempt:
     """Return an attempt of a task that had a copy, the second one."""
     return CompetingAttempt(
         campaign=1,
@@ -69,14 +63,10 @@ def rival(
 
 def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAttempt:
     """Return an attempt that has ended now."""
-    return TaskAttempt(
-        campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome
-    )
+    return TaskAttempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
 
 
-def array(
-    number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED, size: int = 1
-) -> CampaignArray:
+def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED, size: int = 1) -> CampaignArray:
     """Return an array; all but the first are of copies."""
     return CampaignArray(
         campaign=1,
@@ -101,26 +91,18 @@ def array(
         pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
         pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
         pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
-        pytest.param(
-            (S, LIVES), {2: TaskAttemptOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"
-        ),
+        pytest.param((S, LIVES), {2: TaskAttemptOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
         pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
         pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
         pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
     ],
 )
 def test_which_attempt_decides(
-    rivals: tuple[TaskAttemptOutcome, ...],
-    now: dict[int, TaskAttemptOutcome],
-    expected: dict[int, TaskAttemptOutcome],
+    rivals: tuple[TaskAttemptOutcome, ...], now: dict[int, TaskAttemptOutcome], expected: dict[int, TaskAttemptOutcome]
 ) -> None:
-    known = group_attempts_by_task(
-        rival(attempt, each) for attempt, each in enumerate(rivals, start=1)
-    )
+    known = group_attempts_by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
 
-    found = mark_ended_attempts_as_copies(
-        [ended(attempt, outcome) for attempt, outcome in now.items()], known
-    )
+    found = mark_ended_attempts_as_copies([ended(attempt, outcome) for attempt, outcome in now.items()], known)
 
     assert {one.attempt: one.outcome for one in found} == expected
 
@@ -129,18 +111,14 @@ def test_a_task_without_a_copy_is_as_it_ended() -> None:
     """It is in no row."""
     one = ended(1, E, task=9)
 
-    assert mark_ended_attempts_as_copies([one], group_attempts_by_task([rival(1), rival(2)])) == (
-        one,
-    )
+    assert mark_ended_attempts_as_copies([one], group_attempts_by_task([rival(1), rival(2)])) == (one,)
 
 
 def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
     """Root's ledger takes each attempt once."""
     again = TaskRetry(campaign=1, task=TASK, attempt=1, outcome=P)
 
-    (found,) = number_retries_after_copies(
-        [again], group_attempts_by_task([rival(1), rival(2, COPY)])
-    )
+    (found,) = number_retries_after_copies([again], group_attempts_by_task([rival(1), rival(2, COPY)]))
 
     assert found.attempt == 2
 
@@ -168,10 +146,7 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert (
-        "not wanted any more: 1 of campaign 1 at beta"
-        in campaign_cycle.describe_campaign_cycle_plan(plan)
-    )
+    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.describe_campaign_cycle_plan(plan)
 
 
 def test_a_loser_is_ended_again_until_it_has_ended() -> None:
@@ -195,12 +170,7 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     [
         (ArraySubmissionState.INTENDED, (), True, False),
         (ArraySubmissionState.SUBMITTED, (), True, False),
-        (
-            ArraySubmissionState.SUBMITTED,
-            (rival(2, task=6, place=2), rival(1, task=6, place=2)),
-            False,
-            True,
-        ),
+        (ArraySubmissionState.SUBMITTED, (rival(2, task=6, place=2), rival(1, task=6, place=2)), False, True),
     ],
 )
 def test_copies_that_nobody_wants_any_more_are_not_released(
@@ -265,39 +235,19 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     ("known", "expected"),
     [
         pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
+        pytest.param({"events": (event(CampaignEventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
         pytest.param(
-            {"events": (event(CampaignEventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"
+            {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)}, (), id="and gets probes"
         ),
-        pytest.param(
-            {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)},
-            (),
-            id="and gets probes",
-        ),
-        pytest.param(
-            {"room": {"beta": ClusterCapacity(free_slots=9)}}, (), id="gamma does not answer"
-        ),
-        pytest.param(
-            {"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"
-        ),
-        pytest.param(
-            {"room": {"gamma": ClusterCapacity(free_slots=9, is_stressed=True)}},
-            (),
-            id="gamma is stressed",
-        ),
+        pytest.param({"room": {"beta": ClusterCapacity(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param({"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"),
+        pytest.param({"room": {"gamma": ClusterCapacity(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"),
         pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
-        pytest.param(
-            {"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"
-        ),
-        pytest.param(
-            {"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})},
-            (FIRST,),
-            id="nothing known of gamma",
-        ),
+        pytest.param({"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"),
+        pytest.param({"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"),
     ],
 )
-def test_what_a_cycle_knows_of_the_end(
-    known: Any, expected: tuple[SpeculativeAttempts, ...]
-) -> None:
+def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAttempts, ...]) -> None:
     assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
 
 
@@ -316,9 +266,7 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
     steps = (LastPrologueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
-    plan = campaign_cycle.plan_campaign_cycle(
-        replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps)
-    )
+    plan = campaign_cycle.plan_campaign_cycle(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
 
     assert (plan.copies, plan.steps) == (expected, ())
 

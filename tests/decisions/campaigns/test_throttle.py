@@ -30,9 +30,7 @@ def part(age_s: float, places: range = range(1, 6), **other: Any) -> ArrayTasksI
     """Return five tasks of campaign 1 that wait at beta."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
-    return ArrayTasksInSameState(
-        **known | {"places": (places,), "since": since, "walltime_s": 3600} | other
-    )
+    return ArrayTasksInSameState(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
 
 
 def running(age_s: float, **other: Any) -> ArrayTasksInSameState:
@@ -40,14 +38,10 @@ def running(age_s: float, **other: Any) -> ArrayTasksInSameState:
     return part(age_s, is_waiting=False, **other)
 
 
-def wiping(
-    *parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = None
-) -> NikitaDeletionPlan:
+def wiping(*parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = None) -> NikitaDeletionPlan:
     """Decide, where nothing may wait unless it is said."""
     found = allowed or {"beta": 0}
-    return plan_nikita_deletions(
-        NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE)
-    )
+    return plan_nikita_deletions(NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
 
 
 def wipe(wiped_for: CancellationReason, *places: range, **other: Any) -> ArrayCancellation:
@@ -60,9 +54,7 @@ def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
     """The older ones keep their places in the cluster's queue."""
     old, new = part(300, array=1), part(90, array=2)
 
-    assert wiping(old, new, allowed={"beta": 7}).wipes == (
-        wipe(CancellationReason.OVERFLOW, range(3, 6), array=2),
-    )
+    assert wiping(old, new, allowed={"beta": 7}).wipes == (wipe(CancellationReason.OVERFLOW, range(3, 6), array=2),)
 
 
 def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
@@ -97,9 +89,7 @@ def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
     """Another cluster may have room for it."""
     late = part(901)
 
-    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (
-        wipe(CancellationReason.WAITED, range(1, 6)),
-    )
+    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(CancellationReason.WAITED, range(1, 6)),)
 
 
 def test_a_test_is_left_waiting() -> None:
@@ -161,9 +151,7 @@ def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
     unwanted = part(10, range(2, 3), is_waiting=False, marked=CancellationReason.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
-    assert wiping(unwanted, other) == NikitaDeletionPlan(
-        cancelled=(wipe(CancellationReason.UNWANTED, range(2, 3)),)
-    )
+    assert wiping(unwanted, other) == NikitaDeletionPlan(cancelled=(wipe(CancellationReason.UNWANTED, range(2, 3)),))
 
 
 def test_each_wipe_is_told() -> None:
@@ -187,8 +175,7 @@ def test_each_reason_has_words() -> None:
 def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowed: int) -> None:
     """Whatever waits in whatever arrays."""
     parts = [
-        part(age, range(1, 1 + size), array=number)
-        for number, (age, size) in enumerate(zip(ages, sizes, strict=False))
+        part(age, range(1, 1 + size), array=number) for number, (age, size) in enumerate(zip(ages, sizes, strict=False))
     ]
     waiting = sum(len(each.places[0]) for each in parts)
 
@@ -204,10 +191,7 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
 
     cancelled = [wipe(CancellationReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
     assert found == NikitaDeletionPlan(cancelled=tuple(cancelled))
-    assert (
-        describe_nikita_deletions(found)[0]
-        == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
-    )
+    assert describe_nikita_deletions(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
 
 
 def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
@@ -223,10 +207,7 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
 
 def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
     """It is held before that; what has begun is left alone."""
-    waits, runs = (
-        part(10, marked=CancellationReason.MOVED),
-        running(10, marked=CancellationReason.MOVED, array=2),
-    )
+    waits, runs = (part(10, marked=CancellationReason.MOVED), running(10, marked=CancellationReason.MOVED, array=2))
     found = wiping(waits, runs)
 
     assert found == NikitaDeletionPlan(

@@ -118,9 +118,7 @@ def situation(
     return BalanceSituation(
         now=NOON,
         cell=GridEngineCellSnapshot(
-            hosts=tuple(CellHost(name=name) for name in names),
-            instances=instances,
-            waiting=tuple(wait),
+            hosts=tuple(CellHost(name=name) for name in names), instances=instances, waiting=tuple(wait)
         ),
         master=MASTER,
         last_change=None if changed is None else ago(changed),

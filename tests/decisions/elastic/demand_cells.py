@@ -6,11 +6,7 @@ from typing import Any
 
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
@@ -41,9 +37,7 @@ LAYOUT = CellConfiguration(
             CellResourceDefinition(name="licence", counted=ConsumableKind.BY_JOB),
             CellResourceDefinition(name="gpu", counted=ConsumableKind.BY_SLOT),
             CellResourceDefinition(
-                name="exclusive",
-                relation=ResourceComparison.EXCLUSIVE,
-                counted=ConsumableKind.BY_SLOT,
+                name="exclusive", relation=ResourceComparison.EXCLUSIVE, counted=ConsumableKind.BY_SLOT
             ),
             CellResourceDefinition(name="arch", relation=ResourceComparison.EQUAL),
             CellResourceDefinition(name="h_rt"),
@@ -57,37 +51,23 @@ LAYOUT = CellConfiguration(
             ParallelEnvironment(name="smp", spread=ParallelSlotDistribution.ONE_HOST, slots=999),
             ParallelEnvironment(name="fill", spread=ParallelSlotDistribution.ANY_HOSTS, slots=999),
             ParallelEnvironment(name="round", spread=ParallelSlotDistribution.ANY_HOSTS, slots=24),
-            ParallelEnvironment(
-                name="pairs", spread=ParallelSlotDistribution.FIXED, per_host=2, slots=999
-            ),
+            ParallelEnvironment(name="pairs", spread=ParallelSlotDistribution.FIXED, per_host=2, slots=999),
         )
     },
-    groups={
-        "@allhosts": frozenset(("n1", "n2")),
-        "@big": frozenset(("n2",)),
-        "@htc": frozenset(),
-        "@hpc": frozenset(),
-    },
+    groups={"@allhosts": frozenset(("n1", "n2")), "@big": frozenset(("n2",)), "@htc": frozenset(), "@hpc": frozenset()},
     queues={
         "all.q": CellQueue(
-            name="all.q",
-            hosts=("@allhosts",),
-            environments=tuple(PES.split()),
-            values=(("h_rt", "24:0:0"),),
+            name="all.q", hosts=("@allhosts",), environments=tuple(PES.split()), values=(("h_rt", "24:0:0"),)
         ),
         "htc.q": CellQueue(name="htc.q", hosts=("@htc",)),
         "hpc.q": CellQueue(name="hpc.q", hosts=("@hpc",), environments=tuple(PES.split())),
         "be.q": CellQueue(name="be.q", hosts=("@allhosts",), is_best_effort=True),
-        "far": CellQueue(
-            name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True
-        ),
+        "far": CellQueue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
     },
 )
 FAR = instance("t1", queue="far", slots=99)
 HTC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@htc", limit=10)
-HPC = NodePoolSection(
-    slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
-)
+HPC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3)
 F4 = {"htc": HTC, "hpc": HPC}
 PLAIN = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", arch="lx-amd64"))}
 RULES = BalanceSection(max_nodes=200)
@@ -106,10 +86,7 @@ def cell(
     values = (("arch", "lx-amd64"),)
     hosts = (CellHost(name=one, left=tuple((left or {}).items()), values=values) for one in names)
     seen = GridEngineCellSnapshot(
-        hosts=tuple(hosts),
-        instances=instances,
-        waiting=tuple(wait),
-        left=tuple((licences or {}).items()),
+        hosts=tuple(hosts), instances=instances, waiting=tuple(wait), left=tuple((licences or {}).items())
     )
     parts = {"layout": LAYOUT} | more
     return BalanceSituation(now=NOON, cell=seen, master=MASTER, nodes=tuple(nodes), **parts)
@@ -121,16 +98,11 @@ def full(*names: str) -> tuple[QueueInstance, ...]:
 
 
 def plan(
-    seen: BalanceSituation,
-    pools: Mapping[str, NodePoolSection] | None = None,
-    most: int = 200,
-    **demand: Any,
+    seen: BalanceSituation, pools: Mapping[str, NodePoolSection] | None = None, most: int = 200, **demand: Any
 ) -> BalancePlan:
     """Return what a round does; by default with nodes of four slots and 8 GB."""
     rules = replace(RULES, max_nodes=most)
-    return plan_balance_by_demand(
-        seen, rules, DemandPolicySection(**demand), PLAIN if pools is None else pools
-    )
+    return plan_balance_by_demand(seen, rules, DemandPolicySection(**demand), PLAIN if pools is None else pools)
 
 
 def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
@@ -140,11 +112,7 @@ def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     first = max(numbers, default=0) + 1
     new = (
         ElasticNode(
-            name=f"new{first + place}",
-            state=ElasticNodeState.REQUESTED,
-            since=seen.now,
-            pool=done.pool,
-            group=group,
+            name=f"new{first + place}", state=ElasticNodeState.REQUESTED, since=seen.now, pool=done.pool, group=group
         )
         for place, group in enumerate(groups)
     )

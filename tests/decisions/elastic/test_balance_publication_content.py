@@ -43,12 +43,7 @@ def shown(
     looked = seen or situation(instance("n1", (1,)))
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, refused=refused)
     return figures_after_observed_round(
-        before,
-        "alpha",
-        looked,
-        plan,
-        count_balancer_round_figures(looked, RecentlyEndedTasks(), "all.q"),
-        done,
+        before, "alpha", looked, plan, count_balancer_round_figures(looked, RecentlyEndedTasks(), "all.q"), done
     )
 
 
@@ -67,29 +62,18 @@ def test_counters_go_on_from_the_round_before() -> None:
 
 
 def test_counters_begin_anew_for_another_cluster() -> None:
-    other = PublishedBalance(
-        cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolCounters(pool="x", added=9),)
-    )
+    other = PublishedBalance(cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolCounters(pool="x", added=9),))
 
-    assert (
-        shown(other, BalancerRoundOutcome()).rounds,
-        shown(other, BalancerRoundOutcome()).pools,
-    ) == (1, ())
+    assert (shown(other, BalancerRoundOutcome()).rounds, shown(other, BalancerRoundOutcome()).pools) == (1, ())
 
 
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     """Nothing known is never shown as an idle cell."""
     first = shown(None, BalancerRoundOutcome(sentence="1 job waits: add 1", added={"usual": 1}))
-    second = figures_after_unobserved_round(
-        first, "alpha", LATER, "alpha: qstat: no answer in time"
-    )
+    second = figures_after_unobserved_round(first, "alpha", LATER, "alpha: qstat: no answer in time")
 
     assert (second.at, second.seen_at) == (LATER, NOON)
-    assert (second.trouble, second.rounds, second.blind_rounds) == (
-        "alpha: qstat: no answer in time",
-        2,
-        1,
-    )
+    assert (second.trouble, second.rounds, second.blind_rounds) == ("alpha: qstat: no answer in time", 2, 1)
     assert second.statistics == first.statistics
     assert shown(second, BalancerRoundOutcome()).trouble == ""
 
@@ -111,12 +95,7 @@ def test_nodes_are_told_by_pool_and_state() -> None:
 
 def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
     held = [BalanceRefusal(job=number, cause=BalanceRefusalCause.HELD) for number in (1, 2)]
-    found = shown(
-        None,
-        BalancerRoundOutcome(),
-        *held,
-        BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY),
-    )
+    found = shown(None, BalancerRoundOutcome(), *held, BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY))
 
     assert found.refused == (PublishedRefusalCount(cause="held", jobs=2),)
 
@@ -127,9 +106,7 @@ def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
 
 
-def owned(
-    state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
-) -> BalancerOwnedNode:
+def owned(state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
     """Return a node of a pool."""
     return BalancerOwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
 
@@ -151,11 +128,7 @@ DEAD = owned(ElasticNodeState.REMOVING, NodeStateCause.NEVER_BOOTED)
         (owned(ElasticNodeState.BOOTING), DEAD, (0, 0, 1)),
         (DEAD, owned(ElasticNodeState.GONE, NodeStateCause.NEVER_BOOTED), (0, 1, 0)),
         (READY, owned(ElasticNodeState.GONE, NodeStateCause.VANISHED), (0, 0, 1)),
-        (
-            owned(ElasticNodeState.REQUESTED),
-            owned(ElasticNodeState.GONE, NodeStateCause.NO_CAPACITY),
-            (0, 0, 0),
-        ),
+        (owned(ElasticNodeState.REQUESTED), owned(ElasticNodeState.GONE, NodeStateCause.NO_CAPACITY), (0, 0, 0)),
     ],
     ids=[
         *("asked for", "came", "stays", "drains", "opened again", "went"),

@@ -10,15 +10,7 @@ from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from tests.decisions.elastic.cells import NOON
 
 FIGURES = BalanceFigures(
-    nodes=1,
-    running=1,
-    jobs=1,
-    wanted=1,
-    free=0,
-    slots=1,
-    slots_per_node=1,
-    waited_s=0,
-    unchanged_s=None,
+    nodes=1, running=1, jobs=1, wanted=1, free=0, slots=1, slots_per_node=1, waited_s=0, unchanged_s=None
 )
 POOLS = {
     "dear": NodePoolSection(slots=2, price=4.0),

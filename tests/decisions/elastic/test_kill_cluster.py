@@ -8,22 +8,13 @@ from gridbridge.decisions.elastic import master_machine_termination
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_and_silent_cell_hosts
 from gridbridge.elastic.balancer.round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import (
-    MASTER_TAG,
-    ElasticNodeState,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ElasticNodeState, ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 OWN = ProviderMachine(
-    id="m-0",
-    name=MASTER,
-    state=ProviderMachineState.RUNNING,
-    tags={MASTER_TAG: "alpha"},
-    created=ago(50),
+    id="m-0", name=MASTER, state=ProviderMachineState.RUNNING, tags={MASTER_TAG: "alpha"}, created=ago(50)
 )
 RULES = BalanceSection(kill_master=True, max_nodes=4, min_nodes=0)
 NODE = BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=NOON)
@@ -41,11 +32,7 @@ def ended(
     """Say whether the master is to be ended."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
     world = BalancerNodesSnapshot(
-        now=NOON,
-        cluster="alpha",
-        kept=kept,
-        machines={"usual": machines},
-        hosts=busy_and_silent_cell_hosts(seen),
+        now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_and_silent_cell_hosts(seen)
     )
     return master_machine_termination.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules
@@ -67,11 +54,7 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
         ended(OWN, there=(instance(MASTER, [1]),)),
         ended(OWN, there=(instance(MASTER), instance("fixed", [1]))),
         ended(OWN, hosts=("fixed",)),
-        ended(
-            OWN,
-            there=(instance(MASTER), instance(MASTER, [1], queue="idle.q")),
-            best_effort=frozenset(("idle.q",)),
-        ),
+        ended(OWN, there=(instance(MASTER), instance(MASTER, [1], queue="idle.q")), best_effort=frozenset(("idle.q",))),
         ended(OWN, kept=(NODE,)),
         ended(replace(OWN, tags={MASTER_TAG: "beta"})),
         ended(replace(OWN, tags={"gridbridge": "alpha"})),

@@ -28,27 +28,18 @@ LIBCLOUD = MachineProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack"
         (
             "i-1",
             OTHER,
-            "`aws ec2 terminate-instances --region here --endpoint-url https://cloud:1/"
-            " --instance-ids i-1`",
+            "`aws ec2 terminate-instances --region here --endpoint-url https://cloud:1/ --instance-ids i-1`",
         ),
-        (
-            "n-1",
-            LIBCLOUD,
-            "end machine n-1 of provider cloud (openstack) with the cloud's own tools",
-        ),
+        ("n-1", LIBCLOUD, "end machine n-1 of provider cloud (openstack) with the cloud's own tools"),
         ("n-1", None, "end machine n-1 of provider cloud with the cloud's own tools"),
     ],
 )
-def test_what_ends_a_machine_by_hand(
-    machine: str, section: MachineProviderSection | None, expected: str
-) -> None:
+def test_what_ends_a_machine_by_hand(machine: str, section: MachineProviderSection | None, expected: str) -> None:
     assert expected == manual_machine_removal_command(machine, "cloud", section)
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OFF = BalancerOwnedNode(
-    name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON
-)
+OFF = BalancerOwnedNode(name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON)
 TAG = "`gridbridge balance tag n3 SUFFIX`"
 FREE = "`gridbridge balance keep --free n3`"
 NEVER = "it is off, and no round wakes it"
@@ -57,31 +48,13 @@ NEVER = "it is off, and no round wakes it"
 @pytest.mark.parametrize(
     ("cause", "tags", "expected"),
     [
-        (
-            NodeStateCause.RESTS,
-            ("htools:standby:auto",),
-            "it is off, and is woken when it is wanted",
-        ),
+        (NodeStateCause.RESTS, ("htools:standby:auto",), "it is off, and is woken when it is wanted"),
         (NodeStateCause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
         (NodeStateCause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
-        (
-            NodeStateCause.DRAINED,
-            ("htools:standby:1",),
-            f"{NEVER}: an administrator drained it; {FREE} allows it",
-        ),
-        (
-            NodeStateCause.DRAINED,
-            (),
-            f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it",
-        ),
-        (
-            NodeStateCause.UNDER_TASKS,
-            ("htools:standby:1",),
-            f"it is off: {NodeStateCause.UNDER_TASKS}",
-        ),
+        (NodeStateCause.DRAINED, ("htools:standby:1",), f"{NEVER}: an administrator drained it; {FREE} allows it"),
+        (NodeStateCause.DRAINED, (), f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it"),
+        (NodeStateCause.UNDER_TASKS, ("htools:standby:1",), f"it is off: {NodeStateCause.UNDER_TASKS}"),
     ],
 )
-def test_who_has_a_host_that_is_off_work_again(
-    cause: NodeStateCause, tags: tuple[str, ...], expected: str
-) -> None:
+def test_who_has_a_host_that_is_off_work_again(cause: NodeStateCause, tags: tuple[str, ...], expected: str) -> None:
     assert expected == explain_how_to_wake_host(replace(OFF, cause=cause), {"n3": tags})

@@ -11,13 +11,8 @@ from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.decisions.elastic.host_power_steps import standby_steps_of_plan
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.decisions.elastic.standby_host_policy import (
-    plan_hosts_to_sleep_or_wake,
-    wakeable_standby_nodes,
-)
-from gridbridge.decisions.elastic.starcluster_policy import (
-    plan_balance_by_starcluster as by_starcluster,
-)
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
+from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster as by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -69,10 +64,7 @@ def world() -> BalancerNodesSnapshot:
             for one in NAMES
         ),
         machines={
-            "usual": tuple(
-                ProviderMachine(id=f"i-{one}", name=one, state=states[1], tags=tags)
-                for one in NAMES
-            )
+            "usual": tuple(ProviderMachine(id=f"i-{one}", name=one, state=states[1], tags=tags) for one in NAMES)
         },
         hosts={one: BusyOrSilentHostState(is_busy=False, is_silent=False) for one in NAMES},
         pools=frozenset(POOLS),
@@ -82,15 +74,10 @@ def world() -> BalancerNodesSnapshot:
 @pytest.fixture(scope="module")
 def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
     """Return their cell."""
-    return situation(
-        *map(instance, NAMES),
-        nodes=node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world),
-    )
+    return situation(*map(instance, NAMES), nodes=node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world))
 
 
-def test_each_node_is_decided_about_by_itself(
-    world: BalancerNodesSnapshot, seen: BalanceSituation
-) -> None:
+def test_each_node_is_decided_about_by_itself(world: BalancerNodesSnapshot, seen: BalanceSituation) -> None:
     plan = plan_balance_by_demand(seen, RULES, DemandPolicySection(), POOLS)
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
@@ -100,12 +87,8 @@ def test_each_node_is_decided_about_by_itself(
             one.act is BalancerNodeAct.REMOVE
             for one in node_acts_from_balance_plan.plan_due_node_acts(world, plan, RULES, patience)
         ),
-        "rest": lambda: len(
-            plan_hosts_to_sleep_or_wake(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off
-        ),
-        "unlisted": lambda: (
-            MANY - len(machine_list_reconciliation.nodes_missing_from_list_since(world, {}))
-        ),
+        "rest": lambda: len(plan_hosts_to_sleep_or_wake(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off),
+        "unlisted": lambda: MANY - len(machine_list_reconciliation.nodes_missing_from_list_since(world, {})),
     }
 
     for name, work in done.items():
@@ -120,9 +103,7 @@ def test_each_node_is_decided_about_by_itself(
 def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     """Those that begin to rest, those that are woken, and all of them when nobody knows any."""
     own, tags = {OWNER_TAG: "alpha", POOL_TAG: RACK}, dict.fromkeys(OFF, ("htools:standby:auto",))
-    states = {
-        one: ElasticNodeState.STANDBY if one in tags else ElasticNodeState.READY for one in NAMES
-    }
+    states = {one: ElasticNodeState.STANDBY if one in tags else ElasticNodeState.READY for one in NAMES}
     power = {
         ElasticNodeState.STANDBY: ProviderMachineState.STOPPED,
         ElasticNodeState.READY: ProviderMachineState.RUNNING,
@@ -137,30 +118,22 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         kept=kept,
         machines={
             RACK: tuple(
-                ProviderMachine(id=name, name=name, state=power[state], tags=own)
-                for name, state in states.items()
+                ProviderMachine(id=name, name=name, state=power[state], tags=own) for name, state in states.items()
             )
         },
         hosts={one: BusyOrSilentHostState(is_busy=False, is_silent=one in tags) for one in NAMES},
         switched=frozenset((RACK,)),
         tags=tags,
     )
-    found, facts = (
-        StandbyPlan(cause=StandbyPlanCause.PLENTY, off=ON, on=OFF),
-        StandbyHostFacts(tags=tags),
-    )
+    found, facts = (StandbyPlan(cause=StandbyPlanCause.PLENTY, off=ON, on=OFF), StandbyHostFacts(tags=tags))
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
     begun = time.process_time()
-    due = node_acts_from_balance_plan.plan_due_node_acts(
-        world, nothing, RULES, patience, standby_plan=found
-    )
+    due = node_acts_from_balance_plan.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
     told = standby_steps_of_plan(found, facts)
     asleep = wakeable_standby_nodes((one.node for one in kept), facts)
     taken = machine_list_reconciliation.newly_adopted_site_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
-    assert {BalancerNodeAct.REST: len(ON), BalancerNodeAct.WAKE: len(OFF)} == Counter(
-        one.act for one in due
-    )
+    assert {BalancerNodeAct.REST: len(ON), BalancerNodeAct.WAKE: len(OFF)} == Counter(one.act for one in due)
     assert (3 * MANY, len(OFF), MANY) == (len(told), len(asleep), len(taken))

@@ -17,9 +17,7 @@ POOLS = {"usual": NodePoolSection(price=2.0, prices="22-6=1")}
 def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> BalancerOwnedNode:
     """Return a node that was made so many minutes ago."""
     up, state = ago(up_minutes), ElasticNodeState.READY
-    return BalancerOwnedNode(
-        name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine
-    )
+    return BalancerOwnedNode(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +67,7 @@ def test_a_long_pause_over_a_months_end_costs_the_month_that_is() -> None:
     """Nobody looked for nine days: what nodes cost in the month before is not spent of this one."""
     node = owned(60 * 24 * 20)
 
-    assert (
-        node_cost_since_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON)
-        == 13 * 2.0
-    )
+    assert node_cost_since_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
 
 
 def test_the_price_is_that_of_the_hour_and_unknown_pools_cost_nothing() -> None:

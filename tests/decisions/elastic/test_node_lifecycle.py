@@ -88,26 +88,18 @@ ROWS = [
         id="its provider said later",
     ),
     pytest.param(
-        *(
-            node(S.REQUESTED, 200, machine=""),
-            (),
-            None,
-            "forget gone: its provider did not make it",
-        ),
+        *(node(S.REQUESTED, 200, machine=""), (), None, "forget gone: its provider did not make it"),
         id="said to be made, and never listed",
     ),
     pytest.param(
-        *(node(S.REQUESTED, machine=""), (PENDING,), None, "booting"),
-        id="listed, though its answer was lost",
+        *(node(S.REQUESTED, machine=""), (PENDING,), None, "booting"), id="listed, though its answer was lost"
     ),
     pytest.param(node(S.BOOTING), (RUNNING,), None, "join joining", id="booted"),
     pytest.param(
-        *(node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"),
-        id="never boots",
+        *(node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"), id="never boots"
     ),
     pytest.param(
-        *(node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"),
-        id="vanishes while it boots",
+        *(node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"), id="vanishes while it boots"
     ),
     pytest.param(node(S.JOINING), (RUNNING,), None, "join joining", id="goes on joining"),
     pytest.param(
@@ -115,28 +107,19 @@ ROWS = [
         "evict removing: it did not join the cell in time",
         id="never joins, and is paid for",
     ),
-    pytest.param(
-        *(node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"),
-        id="joined, was not noted, and runs tasks",
-    ),
-    pytest.param(
-        *(node(S.JOINING), (), None, "evict removing: its machine is gone"),
-        id="vanishes while it joins",
-    ),
+    pytest.param(*(node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"), id="joined, was not noted, and runs tasks"),
+    pytest.param(*(node(S.JOINING), (), None, "evict removing: its machine is gone"), id="vanishes while it joins"),
     pytest.param(node(S.READY, **IDLE_LONG), (RUNNING,), IDLE, "", id="idle: the policy decides"),
     pytest.param(node(S.READY), (), IDLE, "", id="not listed, but its daemon reports"),
     pytest.param(node(S.READY), (), BUSY, "", id="not listed, but it runs tasks"),
-    pytest.param(
-        *(node(S.READY), (), STUCK, "evict removing: its machine is gone"), id="its machine is gone"
-    ),
+    pytest.param(*(node(S.READY), (), STUCK, "evict removing: its machine is gone"), id="its machine is gone"),
     pytest.param(
         *(node(S.READY, **IDLE_LONG), (RUNNING,), SILENT),
         "evict removing: its execution daemon is silent",
         id="silent for long, and nothing ran there",
     ),
     pytest.param(
-        *(node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"),
-        id="silent for long, but it may run tasks still",
+        *(node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"), id="silent for long, but it may run tasks still"
     ),
     *(
         pytest.param(
@@ -147,13 +130,9 @@ ROWS = [
     ),
     pytest.param(node(S.READY), (STOPPED,), BUSY, "", id="said to be stopped, but it reports"),
     pytest.param(
-        *(node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"),
-        id="stopped, and an administrator keeps it",
+        *(node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"), id="stopped, and an administrator keeps it"
     ),
-    pytest.param(
-        *(node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""),
-        id="rests for as long as it is kept",
-    ),
+    pytest.param(*(node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""), id="rests for as long as it is kept"),
     pytest.param(
         *(node(S.FAILED, 200, cause=NodeStateCause.NEVER_BOOTED), (), None),
         "forget gone: it did not boot in time",
@@ -162,18 +141,11 @@ ROWS = [
     pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(
-        *(
-            node(S.DRAINING, cause=NodeStateCause.DRAINED),
-            (),
-            STUCK,
-            "evict removing: its machine is gone",
-        ),
+        *(node(S.DRAINING, cause=NodeStateCause.DRAINED), (), STUCK, "evict removing: its machine is gone"),
         id="dies while draining",
     ),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
-    pytest.param(
-        *(node(S.REMOVING, step=HostJoinStep.LEFT), (), None, "forget gone"), id="gone from both"
-    ),
+    pytest.param(*(node(S.REMOVING, step=HostJoinStep.LEFT), (), None, "forget gone"), id="gone from both"),
     pytest.param(
         *(node(S.REMOVING, step=HostJoinStep.JOINED), (), None, "evict removing"),
         id="gone from both, and its name may not be",
@@ -228,9 +200,7 @@ def test_what_is_due(
     host: BusyOrSilentHostState | None,
     expected: str,
 ) -> None:
-    told = [
-        said(one) for one in node_lifecycle.due_node_acts(world(kept, machines, host), PATIENCE)
-    ]
+    told = [said(one) for one in node_lifecycle.due_node_acts(world(kept, machines, host), PATIENCE)]
 
     assert expected == ", ".join(told)
 
@@ -256,9 +226,7 @@ def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwne
         (700, "", "destroy failed: it did not boot in time"),
     ],
 )
-def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
-    seconds: float, key: str, expected: str
-) -> None:
+def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(seconds: float, key: str, expected: str) -> None:
     seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
 
     (due,) = node_lifecycle.due_node_acts(seen, replace(PATIENCE, needs_key=True))
@@ -269,9 +237,7 @@ def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_one_list_that_leaves_a_node_out_is_not_believed(state: ElasticNodeState) -> None:
     """However long it has been what it is, and though its daemon is silent just then."""
-    told = node_lifecycle.due_node_acts(
-        world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE
-    )
+    told = node_lifecycle.due_node_acts(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
 
@@ -296,9 +262,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     state: ElasticNodeState, host: BusyOrSilentHostState
 ) -> None:
     """As after a restored state file: its tasks are not those of a machine that is gone."""
-    kept = node(
-        state, is_kept=True, cause=NodeStateCause.VANISHED, up_since=NOON - timedelta(days=9)
-    )
+    kept = node(state, is_kept=True, cause=NodeStateCause.VANISHED, up_since=NOON - timedelta(days=9))
 
     (due,) = node_lifecycle.due_node_acts(known := world(kept, (OTHER,), host), PATIENCE)
 
@@ -311,9 +275,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
 
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
-def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(
-    host: BusyOrSilentHostState,
-) -> None:
+def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: BusyOrSilentHostState) -> None:
     """Whichever of both the host is: too few lists lack the first, or none has come."""
     briefly = world(node(S.READY), (OTHER,), host, unlisted_s=60)
     others = replace(OTHER, tags={**OTHER.tags, POOL_TAG: "other"})
@@ -321,17 +283,13 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(
     asked = world(node(S.REQUESTED, machine=""), (), host)
     asked = replace(asked, machines={POOL: (), "other": (others,)})
 
-    assert [()] * 3 == [
-        node_lifecycle.due_node_acts(one, PATIENCE) for one in (briefly, blind, asked)
-    ]
+    assert [()] * 3 == [node_lifecycle.due_node_acts(one, PATIENCE) for one in (briefly, blind, asked)]
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
 def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
-    assert () == node_lifecycle.due_node_acts(
-        world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE
-    )
+    assert () == node_lifecycle.due_node_acts(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +302,7 @@ def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> 
     ],
     ids=["late before", "late since", "no round for long", "no round ever"],
 )
-def test_the_first_round_after_its_time_has_a_node_join_once_more(
-    paused_s: float | None, expected: str
-) -> None:
+def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: float | None, expected: str) -> None:
     """Rounds may have paused, and its machine be up for long."""
     known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
     last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
@@ -384,9 +340,7 @@ def test_it_is_known_since_when_a_node_is_silent() -> None:
 
     assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)
     assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.hosts_silent_since(known, {})
-    assert {} == machine_list_reconciliation.hosts_silent_since(
-        world(node(S.READY), (RUNNING,), BUSY), known.silent
-    )
+    assert {} == machine_list_reconciliation.hosts_silent_since(world(node(S.READY), (RUNNING,), BUSY), known.silent)
 
 
 def test_it_is_known_since_when_no_list_has_a_node() -> None:
@@ -400,22 +354,14 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
         == machine_list_reconciliation.nodes_missing_from_list_since(known, before)
         == machine_list_reconciliation.nodes_missing_from_list_since(silent, before)
     )
-    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.nodes_missing_from_list_since(
-        known, {}
-    )
-    assert before == machine_list_reconciliation.nodes_missing_from_list_since(
-        world(node(S.READY), (STOPPED,)), before
-    )
-    assert {} == machine_list_reconciliation.nodes_missing_from_list_since(
-        world(node(S.READY), (RUNNING,)), before
-    )
+    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.nodes_missing_from_list_since(known, {})
+    assert before == machine_list_reconciliation.nodes_missing_from_list_since(world(node(S.READY), (STOPPED,)), before)
+    assert {} == machine_list_reconciliation.nodes_missing_from_list_since(world(node(S.READY), (RUNNING,)), before)
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
 @pytest.mark.parametrize("address", ["10.0.0.8", ""])
-def test_a_machine_named_as_a_host_of_the_site_is_left_alone(
-    host: BusyOrSilentHostState, address: str
-) -> None:
+def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentHostState, address: str) -> None:
     """Whatever its tags say; nobody knows it, and the name leads elsewhere."""
     known = world(None, (machine(address=address),), host)
 
@@ -436,9 +382,7 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
 
     assert () == node_lifecycle.due_node_acts(both, PATIENCE)
-    (due,) = node_lifecycle.due_node_acts(
-        replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE
-    )
+    (due,) = node_lifecycle.due_node_acts(replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE)
     assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 
@@ -450,9 +394,7 @@ def said(due: node_lifecycle.DueNodeAct) -> str:
 
 
 @pytest.mark.parametrize("state", list(ElasticNodeState), ids=lambda one: one.value)
-def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(
-    state: ElasticNodeState,
-) -> None:
+def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: ElasticNodeState) -> None:
     """What is not known is never gone."""
     blind = replace(world(node(state, 99999), (), SILENT), machines={})
 
@@ -463,12 +405,7 @@ states = st.sampled_from([one for one in ElasticNodeState if one is not ElasticN
 hosts = st.none() | st.builds(BusyOrSilentHostState, is_busy=st.booleans(), is_silent=st.booleans())
 owners = st.sampled_from(["alpha", "beta", ""])
 lists = st.lists(
-    st.builds(
-        machine,
-        st.sampled_from(list(ProviderMachineState)),
-        owner=owners,
-        id=st.sampled_from("abc"),
-    ),
+    st.builds(machine, st.sampled_from(list(ProviderMachineState)), owner=owners, id=st.sampled_from("abc")),
     max_size=3,
     unique_by=lambda one: one.id,
 )
@@ -502,10 +439,7 @@ def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
     kept = node(state, seconds, is_kept=is_kept)
     machines = (RUNNING,) if is_listed else ()
 
-    causes = {
-        one.node.cause
-        for one in node_lifecycle.due_node_acts(world(kept, machines, BUSY), PATIENCE)
-    }
+    causes = {one.node.cause for one in node_lifecycle.due_node_acts(world(kept, machines, BUSY), PATIENCE)}
 
     if state in (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING):
         assert causes <= {NodeStateCause.NONE}

@@ -18,29 +18,16 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
     ("verdict", "figures", "expected"),
     [
         (BalancePlanReason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
-        (
-            BalancePlanReason.MORE_WANTED,
-            NONE,
-            "no task waits, 1 free slot, 1 of 1 node: nothing is done",
-        ),
-        (
-            BalancePlanReason.ABOVE_MAXIMUM,
-            ONE,
-            f"{WAITS}, 1 node where at most 1 may be: nothing is done",
-        ),
+        (BalancePlanReason.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node: nothing is done"),
+        (BalancePlanReason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node where at most 1 may be: nothing is done"),
         (BalancePlanReason.FULL, ONE, "1 of at most 1 node: nothing is done"),
         (BalancePlanReason.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
         (BalancePlanReason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
-        (
-            BalancePlanReason.NO_CAPACITY,
-            ONE,
-            f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done",
-        ),
+        (BalancePlanReason.NO_CAPACITY, ONE, f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done"),
         (
             BalancePlanReason.MONTH_SPENT,
             ONE,
-            "1 task waits, and what is left of the month's budget does not pay for 1 node:"
-            " nothing is done",
+            "1 task waits, and what is left of the month's budget does not pay for 1 node: nothing is done",
         ),
         (
             BalancePlanReason.TOO_DEAR,
@@ -54,10 +41,5 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
         ),
     ],
 )
-def test_one_is_told_as_one(
-    verdict: BalancePlanReason, figures: BalanceFigures, expected: str
-) -> None:
-    assert (
-        describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection())
-        == expected
-    )
+def test_one_is_told_as_one(verdict: BalancePlanReason, figures: BalanceFigures, expected: str) -> None:
+    assert describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection()) == expected

@@ -6,9 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
-from gridbridge.decisions.elastic.nodes_needing_administrator import (
-    find_silent_hosts_without_machine,
-)
+from gridbridge.decisions.elastic.nodes_needing_administrator import find_silent_hosts_without_machine
 from gridbridge.decisions.elastic.pool_choice_and_pauses import update_pool_failure_records
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BusyOrSilentHostState, PoolFailureRecord
@@ -32,9 +30,7 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see(
-        [kept], world(kept, (RUNNING,), IDLE)
-    )
+    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see([kept], world(kept, (RUNNING,), IDLE))
 
     assert expected == shown.idle_since
 
@@ -49,16 +45,13 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
 
 
 @pytest.mark.parametrize(
-    ("state", "machines", "expected"),
-    [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)],
+    ("state", "machines", "expected"), [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)]
 )
 def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     state: ElasticNodeState, machines: tuple[ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
-    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see(
-        [kept], world(kept, machines, IDLE)
-    )
+    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see([kept], world(kept, machines, IDLE))
 
     assert expected == shown.is_unreachable
 
@@ -77,9 +70,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
-    hosts = {
-        name: BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")
-    }
+    hosts = {name: BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
     assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)

@@ -9,11 +9,7 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlanReason,
-    BalanceRefusalCause,
-    BalanceSituation,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
@@ -41,9 +37,7 @@ def removed(seen: BalanceSituation, **rules: Any) -> tuple[str, ...]:
     [(16, 1), (15, 0), (14, 0), (DAY_MIN + 1, 1), (3 * DAY_MIN + 16, 1)],
     ids=["longer", "just", "not yet", "more than a day", "days"],
 )
-def test_a_node_is_added_when_a_job_has_waited_more_than_a_quarter_of_an_hour(
-    minutes: float, expected: int
-) -> None:
+def test_a_node_is_added_when_a_job_has_waited_more_than_a_quarter_of_an_hour(minutes: float, expected: int) -> None:
     assert expected == add(cluster(ONE, FULL, [waiting(minutes)]))
 
 
@@ -86,9 +80,7 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
     ("seen", "right", "its_own"),
     [
         pytest.param(cluster(ONE, FULL, [waiting(DAY_MIN + 1, tasks=4)]), 1, 0, id="a day's wait"),
-        pytest.param(
-            cluster(ONE, FULL, [waiting(60, tasks=4)], DAY_MIN + 1), 1, 0, id="a day's pause"
-        ),
+        pytest.param(cluster(ONE, FULL, [waiting(60, tasks=4)], DAY_MIN + 1), 1, 0, id="a day's pause"),
         pytest.param(
             cluster(ONE, FULL, [waiting(1, jobs=(9,), tasks=4), waiting(60, tasks=4)]),
             1,
@@ -109,13 +101,8 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
         ),
     ],
 )
-def test_its_own_numbers_are_as_wrong_as_its_code(
-    seen: BalanceSituation, right: int, its_own: int
-) -> None:
-    assert (right, its_own) == (
-        add(seen),
-        plan_balance_by_starcluster(seen, RULES, is_faithful=True).add,
-    )
+def test_its_own_numbers_are_as_wrong_as_its_code(seen: BalanceSituation, right: int, its_own: int) -> None:
+    assert (right, its_own) == (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add)
 
 
 def test_a_part_of_a_node_is_a_whole_one() -> None:
@@ -124,9 +111,7 @@ def test_a_part_of_a_node_is_a_whole_one() -> None:
 
     assert (
         add(seen, add_nodes_per_iteration=9),
-        plan_balance_by_starcluster(
-            seen, replace(RULES, add_nodes_per_iteration=9), is_faithful=True
-        ).add,
+        plan_balance_by_starcluster(seen, replace(RULES, add_nodes_per_iteration=9), is_faithful=True).add,
     ) == (3, 2)
 
 
@@ -139,16 +124,10 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
 
 @pytest.mark.parametrize(
     ("state", "why"),
-    [
-        ("hqw", BalanceRefusalCause.HELD),
-        ("Eqw", BalanceRefusalCause.ERROR),
-        ("dqw", BalanceRefusalCause.DELETED),
-    ],
+    [("hqw", BalanceRefusalCause.HELD), ("Eqw", BalanceRefusalCause.ERROR), ("dqw", BalanceRefusalCause.DELETED)],
 )
 def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: BalanceRefusalCause) -> None:
-    plan = plan_balance_by_starcluster(
-        cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES
-    )
+    plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
 
     assert plan.add == 0
     assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
@@ -161,9 +140,7 @@ def test_what_asks_for_another_queue_adds_no_node() -> None:
     assert (add(cluster(ONE, FULL, other)), add(cluster(ONE, FULL, ours))) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)]
-)
+@pytest.mark.parametrize(("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)])
 def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expected: int) -> None:
     plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, qname=asked)]), RULES)
 
@@ -176,9 +153,7 @@ def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expecte
 def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
     """StarCluster counts a dead host's slots as free."""
     dead = instance("n1", state=state)
-    seen = situation(
-        instance(MASTER, (4,)), dead, wait=[waiting(60)], nodes=ONE.values(), hosts=("n1",)
-    )
+    seen = situation(instance(MASTER, (4,)), dead, wait=[waiting(60)], nodes=ONE.values(), hosts=("n1",))
 
     assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
 
@@ -186,31 +161,17 @@ def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
 def test_more_than_three_silent_hosts_stop_it() -> None:
     """Its own code takes their slots for free ones, and adds nothing for that."""
     silent = [instance(f"n{number}", state="au") for number in range(1, 5)]
-    few, many = (
-        situation(instance(MASTER, (4,)), *silent[:number], wait=[waiting(60)]) for number in (3, 4)
-    )
+    few, many = (situation(instance(MASTER, (4,)), *silent[:number], wait=[waiting(60)]) for number in (3, 4))
     idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
 
     assert add(few) == 1
-    assert (plan_balance_by_starcluster(many, RULES).verdict, add(many)) == (
-        BalancePlanReason.UNREADY,
-        0,
-    )
-    assert (plan_balance_by_starcluster(idle, RULES).verdict, removed(idle)) == (
-        BalancePlanReason.UNREADY,
-        (),
-    )
-    assert (
-        plan_balance_by_starcluster(many, RULES, is_faithful=True).verdict is BalancePlanReason.FITS
-    )
+    assert (plan_balance_by_starcluster(many, RULES).verdict, add(many)) == (BalancePlanReason.UNREADY, 0)
+    assert (plan_balance_by_starcluster(idle, RULES).verdict, removed(idle)) == (BalancePlanReason.UNREADY, ())
+    assert plan_balance_by_starcluster(many, RULES, is_faithful=True).verdict is BalancePlanReason.FITS
 
 
 def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
-    seen = situation(
-        instance(MASTER),
-        instance("far", (1,) * 9, queue="transfer-beta", slots=50),
-        wait=[waiting(60)],
-    )
+    seen = situation(instance(MASTER), instance("far", (1,) * 9, queue="transfer-beta", slots=50), wait=[waiting(60)])
 
     assert add(seen) == 0
 
@@ -281,12 +242,9 @@ def test_a_cluster_without_slots_gets_its_first_node_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "expected"),
-    [(44, ()), (45, ("n1",)), (59, ("n1",)), (60, ()), (104, ()), (105, ("n1",))],
+    ("minutes", "expected"), [(44, ()), (45, ("n1",)), (59, ("n1",)), (60, ()), (104, ()), (105, ("n1",))]
 )
-def test_an_idle_node_is_removed_late_in_each_of_its_hours(
-    minutes: float, expected: tuple[str, ...]
-) -> None:
+def test_an_idle_node_is_removed_late_in_each_of_its_hours(minutes: float, expected: tuple[str, ...]) -> None:
     assert expected == removed(cluster({"n1": node("n1", minutes)}))
 
 
@@ -345,9 +303,7 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(
-    one: ElasticNode, why: BalanceRefusalCause
-) -> None:
+def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: BalanceRefusalCause) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellHost(name="bare")))
     plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
@@ -360,9 +316,7 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
-        BalanceRefusalCause.BUSY
-    ]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [BalanceRefusalCause.BUSY]
     assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
 
 
@@ -385,18 +339,12 @@ def test_a_name_that_contains_another_is_another_host() -> None:
 
 
 def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
-    seen = situation(
-        instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=()
-    )
+    seen = situation(instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=())
     other = replace(seen, nodes=(node("n1.other"),))
 
     assert plan_balance_by_starcluster(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
-        BalanceRefusalCause.BUSY
-    ]
-    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [
-        BalanceRefusalCause.NOT_LISTED
-    ]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [BalanceRefusalCause.BUSY]
+    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [BalanceRefusalCause.NOT_LISTED]
 
 
 @pytest.mark.parametrize(
@@ -410,56 +358,35 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             cluster(ONE, FULL, [waiting(3)]),
             "1 job waits 3 min, not over 15 yet, 1 slot wanted and 0 free: nothing is done",
         ),
+        (cluster(ONE, wait=[waiting(18, tasks=2)]), "1 job waits, 2 slots wanted and 8 free: nothing is done"),
         (
-            cluster(ONE, wait=[waiting(18, tasks=2)]),
-            "1 job waits, 2 slots wanted and 8 free: nothing is done",
+            replace(cluster(ONE, FULL, [waiting(18)]), nodes=(node("n1"), node("n2", 0, "booting"))),
+            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on its way: nothing is done",
         ),
-        (
-            replace(
-                cluster(ONE, FULL, [waiting(18)]), nodes=(node("n1"), node("n2", 0, "booting"))
-            ),
-            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on its way: nothing is"
-            " done",
-        ),
-        (
-            cluster(ONE),
-            "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1",
-        ),
+        (cluster(ONE), "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1"),
         (cluster(ONE, changed=1), "the last change was 60 s ago, less than 180 s: nothing is done"),
     ],
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
-def test_a_round_is_told_in_one_sentence_with_its_numbers(
-    seen: BalanceSituation, expected: str
-) -> None:
+def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: BalanceSituation, expected: str) -> None:
     assert expected == describe_balance_plan(plan_balance_by_starcluster(seen, RULES), RULES)
 
 
 @given(
-    some.lists(
-        some.tuples(some.integers(0, 5), some.integers(0, 130), some.sampled_from(["", "au", "d"])),
-        max_size=6,
-    ),
+    some.lists(some.tuples(some.integers(0, 5), some.integers(0, 130), some.sampled_from(["", "au", "d"])), max_size=6),
     some.lists(some.tuples(some.integers(0, 90), some.integers(1, 30)), max_size=3),
     some.integers(0, 8),
     some.integers(1, 8),
     some.one_of(some.none(), some.integers(0, 9)),
 )
 def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
-    hosts: list[tuple[int, int, str]],
-    jobs: list[tuple[int, int]],
-    least: int,
-    most: int,
-    changed: int | None,
+    hosts: list[tuple[int, int, str]], jobs: list[tuple[int, int]], least: int, most: int, changed: int | None
 ) -> None:
     """And the same situation gives the same plan."""
     names = [f"n{place}" for place in range(len(hosts))]
     seen = situation(
         instance(MASTER),
-        *(
-            instance(name, (1,) * used, state=state)
-            for name, (used, _, state) in zip(names, hosts, strict=True)
-        ),
+        *(instance(name, (1,) * used, state=state) for name, (used, _, state) in zip(names, hosts, strict=True)),
         wait=[waiting(minutes, tasks=tasks) for minutes, tasks in jobs],
         nodes=[node(name, up) for name, (_, up, _) in zip(names, hosts, strict=True)],
         changed=changed,
@@ -483,6 +410,5 @@ def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
 
     assert (found.verdict, found.add) == (BalancePlanReason.CLOSED, 0)
     assert describe_balance_plan(found, RULES) == (
-        "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how),"
-        " 2 of 10 nodes: nothing is done"
+        "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how), 2 of 10 nodes: nothing is done"
     )

@@ -9,11 +9,7 @@ from gridbridge.decisions.elastic.published_balancer_figures import count_balanc
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
-from gridbridge.model.elastic.published_balance import (
-    RecentlyEndedTasks,
-    TasksEndedInMinute,
-    minute_since_epoch,
-)
+from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, TasksEndedInMinute, minute_since_epoch
 from tests.decisions.elastic.cells import NOON, ago, instance, situation, waiting
 
 DAY_S = 86400.0
@@ -23,9 +19,7 @@ def ends(*rows: tuple[float, int, float, float]) -> RecentlyEndedTasks:
     """Return what ended so many minutes ago: tasks, and their run times and waits together."""
     return RecentlyEndedTasks(
         minutes=tuple(
-            TasksEndedInMinute(
-                minute=minute_since_epoch(ago(minutes)), tasks=tasks, run_s=run_s, wait_s=wait_s
-            )
+            TasksEndedInMinute(minute=minute_since_epoch(ago(minutes)), tasks=tasks, run_s=run_s, wait_s=wait_s)
             for minutes, tasks, run_s, wait_s in rows
         )
     )
@@ -33,9 +27,7 @@ def ends(*rows: tuple[float, int, float, float]) -> RecentlyEndedTasks:
 
 def loaded(seen: BalanceSituation, *loads: float | None) -> BalanceSituation:
     """Return it with these loads of its hosts."""
-    hosts = tuple(
-        replace(host, load=load) for host, load in zip(seen.cell.hosts, loads, strict=True)
-    )
+    hosts = tuple(replace(host, load=load) for host, load in zip(seen.cell.hosts, loads, strict=True))
     return replace(seen, cell=replace(seen.cell, hosts=hosts))
 
 
@@ -74,9 +66,7 @@ def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() ->
 
 def test_a_run_of_more_than_a_day_counts_with_its_days() -> None:
     """StarCluster's own code lets 24 h and 1 min be 60 s."""
-    found = count_balancer_round_figures(
-        situation(), ends((10, 1, DAY_S + 60, 2 * DAY_S + 30)), "all.q"
-    )
+    found = count_balancer_round_figures(situation(), ends((10, 1, DAY_S + 60, 2 * DAY_S + 30)), "all.q")
 
     assert (found.duration_s, found.wait_s) == (86460, 172830)
 
@@ -89,10 +79,7 @@ def test_a_mean_is_rounded_and_weighs_each_task_the_same() -> None:
 
 @pytest.mark.parametrize(("minutes", "expected"), [(179, 60), (181, 0), (-2, 0)])
 def test_only_what_ended_within_the_lookback_counts(minutes: float, expected: int) -> None:
-    assert (
-        count_balancer_round_figures(situation(), ends((minutes, 1, 60, 0)), "all.q").duration_s
-        == expected
-    )
+    assert count_balancer_round_figures(situation(), ends((minutes, 1, 60, 0)), "all.q").duration_s == expected
 
 
 def test_another_lookback_holds_at_once() -> None:

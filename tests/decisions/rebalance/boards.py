@@ -29,9 +29,7 @@ def job(name: str = "one", **more: object) -> PlacementJobOrDataset:
     return PlacementJobOrDataset(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
 
 
-def tasks(
-    counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object
-) -> list[PlacementTask]:
+def tasks(counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object) -> list[PlacementTask]:
     """Return tasks of a job: so many live ones at each host, numbered from 1."""
     places = [place for place, count in counts.items() for _ in range(count)]
     return [

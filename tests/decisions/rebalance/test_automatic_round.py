@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_rebalance_round import (
-    plan_automatic_round,
-    why_host_balancing_waits,
-)
+from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round, why_host_balancing_waits
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHostState,
     PlacementSnapshot,
@@ -28,20 +25,13 @@ WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
 HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
     "its task runs": (
         PlacementHostState.DRAIN,
-        PlacementTask(
-            job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.RUNNING
-        ),
+        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.RUNNING),
     ),
     "its task is held": (
         PlacementHostState.DRAIN,
-        PlacementTask(
-            job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.STAYING
-        ),
+        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.STAYING),
     ),
-    "its task is lost": (
-        PlacementHostState.DEAD,
-        PlacementTask(job="one", number=2, live="a", size_bytes=GB),
-    ),
+    "its task is lost": (PlacementHostState.DEAD, PlacementTask(job="one", number=2, live="a", size_bytes=GB)),
     "its disk is full, and its task too large": (
         PlacementHostState.DISK_FULL,
         PlacementTask(job="one", number=2, live="a", size_bytes=10_000 * GB),
@@ -61,9 +51,7 @@ def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_nor_does_it_hold_up_that_hosts_are_evened_out(
-    state: PlacementHostState, task: PlacementTask
-) -> None:
+def test_nor_does_it_hold_up_that_hosts_are_evened_out(state: PlacementHostState, task: PlacementTask) -> None:
     first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
     uneven = tasks({"c": 9}, name="two")
 
@@ -76,9 +64,7 @@ def test_a_host_whose_tasks_wait_for_room_holds_that_up_and_says_why() -> None:
     large = replace(WAITS, size_bytes=900 * GB)
     low = [host("c", 0.5), host("d", 0.5)]
 
-    advice = plan_automatic_round(
-        snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES
-    )
+    advice = plan_automatic_round(snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES)
 
     assert () == advice.moves
     assert advice.sentence.endswith("b is drained: `gridbridge rebalance fail b` comes first")
@@ -149,18 +135,12 @@ def _seen(state: PlacementHostState, task: PlacementTask) -> PlacementSnapshot:
     [
         (_seen(PlacementHostState.ALIVE, WAITS), ""),
         (_seen(PlacementHostState.DRAIN, WAITS), "b is drained: "),
-        (
-            _seen(PlacementHostState.DRAIN, replace(WAITS, live="c", replicas=("b",))),
-            "b is drained: ",
-        ),
+        (_seen(PlacementHostState.DRAIN, replace(WAITS, live="c", replicas=("b",))), "b is drained: "),
         (_seen(PlacementHostState.DRAIN, replace(WAITS, state=PlacementTaskState.RUNNING)), ""),
         (_seen(PlacementHostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
         (_seen(PlacementHostState.DEAD, WAITS), ""),
         (_seen(PlacementHostState.DISK_FULL, WAITS), ""),
-        (
-            _seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)),
-            "1 task is moved",
-        ),
+        (_seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)), "1 task is moved"),
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )

@@ -83,9 +83,7 @@ def test_of_what_is_refused_the_first_are_listed() -> None:
 
 def test_hosts_of_few_slots_have_the_same_share_in_a_round_as_by_themselves() -> None:
     """A round knows shares by slots; where a job may go counts as well."""
-    places = [
-        PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))
-    ]
+    places = [PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 
     advice = plan_job_balance(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)

@@ -14,17 +14,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from tests.decisions.rebalance.boards import (
-    DISK,
-    GB,
-    NOW,
-    host,
-    job,
-    reasons,
-    snapshot,
-    steps,
-    tasks,
-)
+from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
 DEAD = host("a", state=PlacementHostState.DEAD)
@@ -35,9 +25,7 @@ TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, replicas=("b",))], [job(replicas=1)])
 
-    assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(
-        plan_host_evacuation(seen, "a", RULES)
-    )
+    assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
 def test_a_dead_hosts_replica_is_made_again_from_the_live_copy() -> None:
@@ -81,9 +69,7 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
 def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
     moving = replace(TASK, state=PlacementTaskState.MOVING, replicas=("b",))
 
-    advice = plan_host_evacuation(
-        snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES
-    )
+    advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES)
 
     assert () == advice.moves
     assert {(1, ""): "the task is moving"} == reasons(advice)
@@ -108,9 +94,7 @@ def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
 
     assert [2, 2, 1, 1] == [given(1), given(5), given(6), given(50)]
     unknown = replace(full, max_bytes=0)
-    assert 2 == len(
-        plan_host_evacuation(snapshot([unknown, *OTHERS], tasks({"a": 9})), "a", RULES).moves
-    )
+    assert 2 == len(plan_host_evacuation(snapshot([unknown, *OTHERS], tasks({"a": 9})), "a", RULES).moves)
     freed = replace(full, used_bytes=DISK - 11 * GB)
     assert () == plan_host_evacuation(snapshot([freed, *OTHERS], tasks({"a": 9})), "a", RULES).moves
 
@@ -148,10 +132,7 @@ def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
 
 
 def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
-    moving = [
-        *tasks({"a": 9}),
-        PlacementTask(job="one", number=99, state=PlacementTaskState.MOVING),
-    ]
+    moving = [*tasks({"a": 9}), PlacementTask(job="one", number=99, state=PlacementTaskState.MOVING)]
     places = [host(name) for name in "abc"]
 
     assert (
@@ -187,9 +168,7 @@ def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
     others = [replace(one, max_bytes=0) for one in OTHERS]
     drained = host("a", state=PlacementHostState.DRAIN, used_bytes=0)
 
-    advice = plan_host_evacuation(
-        snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES
-    )
+    advice = plan_host_evacuation(snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES)
 
     assert [("live", 1, "a", "b")] == steps(advice)
 

@@ -74,10 +74,7 @@ def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
         ({"state": PlacementHostState.DISK_FULL}, "low has a full disk"),
         ({"max_bytes": 215 * GB, "used_bytes": 0}, ""),
         ({"max_bytes": 400 * GB // 3 + 1, "used_bytes": 0}, ""),
-        (
-            {"max_bytes": 120 * GB, "used_bytes": 0},
-            "100 GB are more than 75% of what is free at low",
-        ),
+        ({"max_bytes": 120 * GB, "used_bytes": 0}, "100 GB are more than 75% of what is free at low"),
         ({"max_bytes": 20 * GB, "used_bytes": 0}, "low has no more than 20 GB free"),
     ],
 )
@@ -131,15 +128,11 @@ def test_a_light_disk_takes_one_copy_from_each_of_the_fullest() -> None:
     copies = [*tasks({"full": 3, "mid": 3}, size=60 * GB)]
     seen = snapshot(LIGHT, copies, [job(max_per_host=9)])
 
-    assert [("live", 1, "full", "low"), ("live", 4, "mid", "low")] == steps(
-        plan_host_balance(seen, "low", rules)
-    )
+    assert [("live", 1, "full", "low"), ("live", 4, "mid", "low")] == steps(plan_host_balance(seen, "low", rules))
 
 
 def test_copies_whose_job_is_not_listed_stay() -> None:
-    advice = plan_host_balance(
-        snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES
-    )
+    advice = plan_host_balance(snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES)
 
     assert ([], {(1, ""): "its job is not listed"}) == (steps(advice), reasons(advice))
 
@@ -193,9 +186,7 @@ def test_copies_stay_in_different_zones() -> None:
     copy = replace(TASK, live="a", replicas=("c",))
     near = [places[0], replace(places[1], zone="z"), places[2]]
 
-    assert 1 == len(
-        plan_host_balance(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves
-    )
+    assert 1 == len(plan_host_balance(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves)
     told = reasons(plan_host_balance(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
     assert "the task's copies would not be in different zones with a copy at b" == told[1, "b"]
 
@@ -210,9 +201,7 @@ OLD = job(max_per_host=9, last_run=None)  # its tasks are moved for the disk's s
 
 
 @pytest.mark.parametrize(("free", "moves"), [(20 * GB - 1, 1), (20 * GB, 0), (20 * GB + 1, 0)])
-def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(
-    free: int, moves: int
-) -> None:
+def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(free: int, moves: int) -> None:
     places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
     seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD])
 
@@ -237,9 +226,7 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
         (PlacementTaskState.UNKNOWN, "the task is in an unknown state"),
     ],
 )
-def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(
-    state: PlacementTaskState, why: str
-) -> None:
+def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(state: PlacementTaskState, why: str) -> None:
     advice = plan_host_balance(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
 
     assert ([], why) == (steps(advice), reasons(advice)[1, ""])

@@ -7,11 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
-from gridbridge.model.rebalance.placement_snapshot import (
-    PlacementHostState,
-    PlacementTask,
-    PlacementTaskState,
-)
+from gridbridge.model.rebalance.placement_snapshot import PlacementHostState, PlacementTask, PlacementTaskState
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 
@@ -31,15 +27,7 @@ TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
         (replace(TASK, live="", replicas=("b", "c")), 1, [("live", 1, "", "b")]),
         (replace(TASK, live="nowhere", replicas=("b", "c")), 1, [("live", 1, "nowhere", "b")]),
     ],
-    ids=[
-        "missing",
-        "twice",
-        "beside the live one",
-        "unknown host",
-        "too many",
-        "no live one",
-        "a live one nowhere",
-    ],
+    ids=["missing", "twice", "beside the live one", "unknown host", "too many", "no live one", "a live one nowhere"],
 )
 def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
     task: PlacementTask, replicas: int, moves: list[tuple[str, int, str, str]]
@@ -53,10 +41,7 @@ def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
 
 
 LACKING: dict[str, tuple[PlacementTask, str]] = {
-    "no room for its replica": (
-        replace(TASK, size_bytes=800 * GB),
-        "800 GB are more than 75% of what is free at b",
-    ),
+    "no room for its replica": (replace(TASK, size_bytes=800 * GB), "800 GB are more than 75% of what is free at b"),
     "too many, and it runs": (
         replace(TASK, replicas=("b", "c"), state=PlacementTaskState.RUNNING),
         "the task is running",
@@ -66,9 +51,7 @@ LACKING: dict[str, tuple[PlacementTask, str]] = {
 
 
 @pytest.mark.parametrize(("task", "why"), LACKING.values(), ids=LACKING.keys())
-def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(
-    task: PlacementTask, why: str
-) -> None:
+def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: PlacementTask, why: str) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
 
@@ -89,9 +72,7 @@ def test_what_still_lacks_after_a_repair_is_told() -> None:
 
 
 @pytest.mark.parametrize(("room", "goes_to"), [(None, "c"), (9, "b")])
-def test_a_busy_host_gets_nothing_unless_it_is_known_to_have_room(
-    room: int | None, goes_to: str
-) -> None:
+def test_a_busy_host_gets_nothing_unless_it_is_known_to_have_room(room: int | None, goes_to: str) -> None:
     places = [host("a", 0.4, 0.9), host("b", 0.4, 0.9, room=room), host("c", 0.4, 0.3)]
 
     found = steps(plan_job_balance(snapshot(places, tasks({"a": 4, "c": 1})), "one", RULES))
@@ -174,9 +155,7 @@ def test_where_all_disks_are_alike_a_spread_makes_its_target_the_fullest() -> No
 
     advice = plan_job_balance(snapshot(places, tasks({"a": 8}, size=20 * GB)), "one", RULES)
 
-    assert [(2, "b"), (1, "b")] == [(number, target) for _, number, _, target in steps(advice)][
-        ::-1
-    ]
+    assert [(2, "b"), (1, "b")] == [(number, target) for _, number, _, target in steps(advice)][::-1]
     assert reasons(advice)[3, "b"] == "the disk of b would be far fuller than the mean"
 
 
@@ -229,12 +208,8 @@ def test_a_task_that_runs_is_not_moved() -> None:
     assert "nothing can be moved" in advice.sentence
 
 
-@pytest.mark.parametrize(
-    "state", [PlacementTaskState.RUNNING, PlacementTaskState.MOVING, PlacementTaskState.UNKNOWN]
-)
-def test_no_replica_becomes_live_while_something_is_done_to_its_task(
-    state: PlacementTaskState,
-) -> None:
+@pytest.mark.parametrize("state", [PlacementTaskState.RUNNING, PlacementTaskState.MOVING, PlacementTaskState.UNKNOWN])
+def test_no_replica_becomes_live_while_something_is_done_to_its_task(state: PlacementTaskState) -> None:
     task = replace(TASK, live="nowhere", replicas=("b", "c"), state=state)
 
     assert [] == steps(plan_job_balance(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))

@@ -14,9 +14,7 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 GB = 10**9
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 RULES = RebalanceSection()
-DATASET = Dataset(
-    name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2
-)
+DATASET = Dataset(name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2)
 A = MeasuredStorageArea(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
 A2 = replace(A, storage="a2", free_bytes=400 * GB)
 B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)

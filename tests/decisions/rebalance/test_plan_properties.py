@@ -27,20 +27,13 @@ wide = st.builds(
     lambda seen, rooms, slots, places, spare: replace(
         seen,
         hosts=tuple(replace(one, room=room) for one, room in zip(seen.hosts, rooms, strict=False)),
-        jobs=tuple(
-            replace(one, hosts=at, spare=more)
-            for one, at, more in zip(seen.jobs, places, spare, strict=True)
-        ),
-        tasks=tuple(
-            replace(one, slots=slots[at % len(slots)]) for at, one in enumerate(seen.tasks)
-        ),
+        jobs=tuple(replace(one, hosts=at, spare=more) for one, at, more in zip(seen.jobs, places, spare, strict=True)),
+        tasks=tuple(replace(one, slots=slots[at % len(slots)]) for at, one in enumerate(seen.tasks)),
     ),
     snapshots,
     st.lists(st.sampled_from((None, None, 0, 1, 4)), min_size=5, max_size=5),
     st.lists(st.integers(1, 3), min_size=1, max_size=5),
-    st.lists(
-        st.sampled_from((None, None, frozenset("ab"), frozenset("bcd"))), min_size=3, max_size=3
-    ),
+    st.lists(st.sampled_from((None, None, frozenset("ab"), frozenset("bcd"))), min_size=3, max_size=3),
     st.lists(st.sampled_from((0, 0, 1)), min_size=3, max_size=3),
 )
 
@@ -82,9 +75,7 @@ def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
 
 
 @given(wide)
-def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(
-    seen: PlacementSnapshot,
-) -> None:
+def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: PlacementSnapshot) -> None:
     slots = {one.key: one.slots for one in seen.tasks}
     at = {one.name: one for one in seen.hosts}
     may = {one.name: one.hosts for one in seen.jobs}
@@ -92,16 +83,11 @@ def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(
         came = Counter[str]()
         for move in advice.moves:
             is_carried = move.source and move.kind is not PlacementMoveKind.DELETE
-            if (
-                is_carried
-                and at.get(move.source, PlacementHost(name="")).state is not PlacementHostState.DEAD
-            ):
+            if is_carried and at.get(move.source, PlacementHost(name="")).state is not PlacementHostState.DEAD:
                 allowed = may[move.job]
                 is_copied = move.target not in _held(seen, move.job, move.number)
                 assert allowed is None or move.target in allowed or not is_copied
-            if move.kind is PlacementMoveKind.LIVE and _is_moved(
-                seen, move.job, move.number, move.source
-            ):
+            if move.kind is PlacementMoveKind.LIVE and _is_moved(seen, move.job, move.number, move.source):
                 came[move.target] += slots[move.job, move.number]
         for name, taken in came.items():
             room = at[name].room
@@ -136,9 +122,7 @@ def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapsho
 
 
 @given(wide)
-def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(
-    seen: PlacementSnapshot,
-) -> None:
+def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(seen: PlacementSnapshot) -> None:
     """A host counts once; a round may end before all is repaired, and never goes too far."""
     for job in seen.jobs:
         after = done(seen, plan_job_balance(seen, job.name, RULE))
@@ -158,9 +142,7 @@ def _names(seen: PlacementSnapshot) -> set[str]:
 
 
 @given(wide)
-def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
-    seen: PlacementSnapshot,
-) -> None:
+def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: PlacementSnapshot) -> None:
     """Nor does a disk get far above the mean by it.
 
     It may get fuller than the fullest was, as long as none is far above the mean: a target is
@@ -177,9 +159,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
             assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
-def _most(
-    board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[PlacementHost, ...]
-) -> int:
+def _most(board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[PlacementHost, ...]) -> int:
     above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
     return max(above, default=0)
 
@@ -195,9 +175,7 @@ def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 
 @given(wide)
-def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
-    seen: PlacementSnapshot,
-) -> None:
+def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(seen: PlacementSnapshot) -> None:
     """What has to leave a failed host, or is made anew, counts by its limits alone.
 
     What evens disks out makes none fuller than the fullest; what spreads a job none far fuller than
@@ -218,17 +196,13 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
 
 
 @given(wide, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_changes_no_job_and_no_failed_host(
-    seen: PlacementSnapshot, random: object
-) -> None:
+def test_the_order_of_the_input_changes_no_job_and_no_failed_host(seen: PlacementSnapshot, random: object) -> None:
     other = shuffled(seen, random)
 
     for name in JOBS:
         assert plan_job_balance(seen, name, RULE) == plan_job_balance(other, name, RULE)
     for host in seen.hosts:
-        assert plan_host_evacuation(seen, host.name, RULE) == plan_host_evacuation(
-            other, host.name, RULE
-        )
+        assert plan_host_evacuation(seen, host.name, RULE) == plan_host_evacuation(other, host.name, RULE)
     assert plan_automatic_round(seen, RULE) == plan_automatic_round(other, RULE)
 
 

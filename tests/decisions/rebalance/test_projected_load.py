@@ -96,12 +96,8 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
 
 def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     one = host("a", 0.5)
-    lately = board(
-        snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=5)}))
-    )
-    long_ago = board(
-        snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=15)}))
-    )
+    lately = board(snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=5)})))
+    long_ago = board(snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=15)})))
 
     assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))
     assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.offered(one))

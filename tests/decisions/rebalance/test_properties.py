@@ -60,9 +60,7 @@ copies = st.builds(
     replicas=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple),
 )
 # A host rests for 3 minutes, what is free at it counts half for 15, and a job rests for 12 hours.
-lately = st.sampled_from((1, 4, 20, 600, 2000)).map(
-    lambda minutes: NOW - timedelta(minutes=minutes)
-)
+lately = st.sampled_from((1, 4, 20, 600, 2000)).map(lambda minutes: NOW - timedelta(minutes=minutes))
 recents = st.builds(
     RecentPlacementMoves,
     hosts=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
@@ -105,9 +103,7 @@ def done(seen: PlacementSnapshot, advice: RebalanceMovePlan) -> PlacementSnapsho
             used[host] -= before.size_bytes
         for host in set(after.hosts) - set(before.hosts):
             used[host] += before.size_bytes
-    places = (
-        replace(one, used_bytes=max(0, one.used_bytes + used[one.name])) for one in seen.hosts
-    )
+    places = (replace(one, used_bytes=max(0, one.used_bytes + used[one.name])) for one in seen.hosts)
     return replace(seen, hosts=tuple(places), tasks=tuple(tasks.values()))
 
 
@@ -133,11 +129,7 @@ def test_limits_hold_and_only_what_waits_moves(seen: PlacementSnapshot) -> None:
     for advice in plans(seen):
         assert len(advice.moves) <= RULES.moves_from_failed
         for move in advice.moves:
-            if (
-                move.kind == PlacementMoveKind.DELETE
-                or not move.source
-                or "lost" in advice.sentence
-            ):
+            if move.kind == PlacementMoveKind.DELETE or not move.source or "lost" in advice.sentence:
                 continue
             before = tasks[move.job, move.number]
             if move.kind == PlacementMoveKind.LIVE and move.target in before.replicas:
@@ -184,9 +176,7 @@ def _rests(seen: PlacementSnapshot, host: str) -> bool:
 
 
 @given(snapshots)
-def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(
-    seen: PlacementSnapshot,
-) -> None:
+def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(seen: PlacementSnapshot) -> None:
     for host in seen.hosts:
         advice = plan_host_balance(seen, host.name, RULES)
         after = done(seen, advice)
@@ -221,9 +211,7 @@ def test_the_order_of_the_input_changes_nothing(seen: PlacementSnapshot, random:
 
     assert plans(seen)[-1].moves == plans(other)[-1].moves
     for host in seen.hosts:
-        assert plan_host_balance(seen, host.name, RULES) == plan_host_balance(
-            other, host.name, RULES
-        )
+        assert plan_host_balance(seen, host.name, RULES) == plan_host_balance(other, host.name, RULES)
 
 
 @given(snapshots)

@@ -30,22 +30,12 @@ def area(name: str, free: int = 500, **more: object) -> MeasuredStorageArea:
     return MeasuredStorageArea(storage=name, **known | more)  # type: ignore[arg-type]
 
 
-def dataset(
-    name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60
-) -> DelegatedDataset:
+def dataset(name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60) -> DelegatedDataset:
     replicas = tuple(
-        Replica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON)
-        for one in at
+        Replica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON) for one in at
     )
     one = Dataset(
-        name=name,
-        path="/x",
-        is_tree=True,
-        files=1,
-        size_bytes=size * GB,
-        sha256="",
-        wished=wished,
-        replicas=replicas,
+        name=name, path="/x", is_tree=True, files=1, size_bytes=size * GB, sha256="", wished=wished, replicas=replicas
     )
     return DelegatedDataset(uid=1000, owner="al", file=f"u.1000/data.{name}", dataset=one)
 
@@ -63,9 +53,7 @@ def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> Reb
     )
 
 
-def acts(
-    seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES
-) -> list[tuple[str, str, str]]:
+def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
     snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, rules)
     found = storage_area_rebalancing.dataset_changes_for_moves(
@@ -95,9 +83,7 @@ def test_an_area_that_tells_no_size_gets_none_and_keeps_what_it_has() -> None:
 def test_a_spoilt_replica_is_mended_where_it_is() -> None:
     areas = (area("a"), area("b", 200), area("c", 900))
 
-    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == [
-        ("x", "b", "")
-    ]
+    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == [("x", "b", "")]
 
 
 def test_a_spoilt_one_that_is_one_too_many_is_removed() -> None:
@@ -133,10 +119,7 @@ def test_a_drained_area_is_emptied(drained: str) -> None:
     """Each replica is made elsewhere, and then removed; what is there more often only leaves."""
     one, two = dataset("x", "b"), dataset("y", "a", "b", wished=2)
 
-    assert acts(stored(one, two, drained=frozenset({drained}))) == [
-        ("x", "a", "b"),
-        ("y", "c", "b"),
-    ]
+    assert acts(stored(one, two, drained=frozenset({drained}))) == [("x", "a", "b"), ("y", "c", "b")]
 
 
 def test_what_a_drained_area_that_is_down_had_is_made_anew_elsewhere() -> None:
@@ -310,10 +293,7 @@ def test_each_owner_has_a_turn(drained: str) -> None:
 def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     times = [NOON - rest * n for n in (9, 6, 3)]
-    failed = [
-        ReplicaActRecord(dataset="al/x", target="b", began_at=at, ended_at=at, why="full")
-        for at in times
-    ]
+    failed = [ReplicaActRecord(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times]
     good = replace(failed[1], why="")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=tuple(failed))
 
@@ -347,9 +327,7 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
     later = NOON + timedelta(days=365)
-    failed = ReplicaActRecord(
-        dataset="al/x", target="b", began_at=later, ended_at=later, why="full"
-    )
+    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(seen) == [("x", "b", "")]
@@ -358,9 +336,7 @@ def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)
-    failed = ReplicaActRecord(
-        dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut"
-    )
+    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(replace(seen, now=NOON + 0.9 * rest)) == []
@@ -370,9 +346,7 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
 def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
     """Though nothing is drained, and its owner has more than wished for; after a rest."""
     leaving = frozenset({("al/x", "a")})
-    failed = ReplicaActRecord(
-        dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer"
-    )
+    failed = ReplicaActRecord(dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer")
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
     resting = replace(seen, carried=(failed,))
     later = replace(resting, now=NOON + timedelta(seconds=RULES.replicated_rest_s))

@@ -8,18 +8,11 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
-from gridbridge.model.rebalance.datasets import (
-    Dataset,
-    DatasetStorageSnapshot,
-    DelegatedDataset,
-    Replica,
-)
+from gridbridge.model.rebalance.datasets import Dataset, DatasetStorageSnapshot, DelegatedDataset, Replica
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW
 
-RULES = RebalanceSection(
-    tasks_per_round=3, bytes_per_round=200 * GB, min_free_bytes=5 * GB, full_free_bytes=2 * GB
-)
+RULES = RebalanceSection(tasks_per_round=3, bytes_per_round=200 * GB, min_free_bytes=5 * GB, full_free_bytes=2 * GB)
 NAMES = ("a", "b", "c", "d")
 SIZE = 1000 * GB
 MOST_ROUNDS = 60
@@ -61,8 +54,7 @@ def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Del
             sha256="",
             wished=wished,
             replicas=tuple(
-                Replica(storage=name, size_bytes=size, is_whole=whole, checked_at=NOW)
-                for name, whole in at.items()
+                Replica(storage=name, size_bytes=size, is_whole=whole, checked_at=NOW) for name, whole in at.items()
             ),
             may_move=may_move,
         ),
@@ -90,9 +82,7 @@ def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
     )
 
 
-def done(
-    seen: DatasetStorageSnapshot, every: Iterable[DatasetReplicaChange]
-) -> DatasetStorageSnapshot:
+def done(seen: DatasetStorageSnapshot, every: Iterable[DatasetReplicaChange]) -> DatasetStorageSnapshot:
     """Return the world after a round."""
     free = {one.storage: one.free_bytes for one in seen.areas}
     known = {one.name: one for one in seen.kept}
@@ -100,9 +90,7 @@ def done(
         one = known[act.dataset].dataset
         if act.target:
             free[act.target] -= 0 if act.target in one.storages else one.size_bytes
-            new = Replica(
-                storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW
-            )
+            new = Replica(storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW)
             one = one.holding(new)
         if act.source:
             free[act.source] += one.size_bytes
@@ -124,11 +112,7 @@ def safe(one: DelegatedDataset, seen: DatasetStorageSnapshot) -> set[str]:
 def emptied(seen: DatasetStorageSnapshot) -> tuple[set[str], set[str]]:
     """Return the areas that are drained, and those as well that are full."""
     drained = {one.storage for one in seen.areas if one.storage in seen.drained}
-    full = {
-        one.storage
-        for one in seen.areas
-        if not one.fault and one.free_bytes <= RULES.full_free_bytes
-    }
+    full = {one.storage for one in seen.areas if not one.fault and one.free_bytes <= RULES.full_free_bytes}
     return drained, drained | full
 
 
@@ -158,9 +142,7 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStora
 
 
 @given(worlds)
-def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(
-    seen: DatasetStorageSnapshot,
-) -> None:
+def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: DatasetStorageSnapshot) -> None:
     """Several of one dataset may be removed, each from its own area."""
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
@@ -179,9 +161,7 @@ def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(
 
 
 @given(worlds)
-def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(
-    seen: DatasetStorageSnapshot,
-) -> None:
+def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: DatasetStorageSnapshot) -> None:
     after = done(seen, acts(seen))
 
     for before, later in zip(seen.kept, after.kept, strict=True):
@@ -204,9 +184,7 @@ def test_rounds_come_to_an_end_and_overfill_no_disk(seen: DatasetStorageSnapshot
 
 
 @given(worlds, st.randoms(use_true_random=False))
-def test_the_round_is_the_same_for_any_order_of_what_is_seen(
-    seen: DatasetStorageSnapshot, random: object
-) -> None:
+def test_the_round_is_the_same_for_any_order_of_what_is_seen(seen: DatasetStorageSnapshot, random: object) -> None:
     kept_, areas_ = [*seen.kept], [*seen.areas]
     random.shuffle(kept_)  # type: ignore[attr-defined]
     random.shuffle(areas_)  # type: ignore[attr-defined]

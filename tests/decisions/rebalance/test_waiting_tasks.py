@@ -13,16 +13,8 @@ from gridbridge.decisions.rebalance.waiting_task_placement import recheck_waitin
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.rebalance.observed_tasks import (
-    ListedCampaignTask,
-    ObservedTasks,
-    TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot import (
-    PlacementHostState,
-    PlacementSnapshot,
-    PlacementTaskState,
-)
+from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.placement_snapshot import PlacementHostState, PlacementSnapshot, PlacementTaskState
 from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
@@ -32,23 +24,13 @@ RULES = RebalanceSection()
 
 def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) -> ClusterSnapshot:
     """Return what a cluster of one queue says."""
-    queue = QueueInstanceStatus(
-        name="all.q@n1", slots_used=slots - free, slots_reserved=0, slots_total=slots
-    )
+    queue = QueueInstanceStatus(name="all.q@n1", slots_used=slots - free, slots_reserved=0, slots_total=slots)
     return ClusterSnapshot(
-        cluster=name,
-        taken_at=NOON,
-        queues=(queue,),
-        jobs={},
-        pending=0,
-        free_slots=free,
-        besteffort_slots=besteffort,
+        cluster=name, taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=free, besteffort_slots=besteffort
     )
 
 
-def campaign(
-    number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT
-) -> Campaign:
+def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
     """Return a campaign that goes on."""
     wishes = {name: JdlClusterSettings(exec_file="run", slots=slots) for name in clusters}
     return Campaign(
@@ -63,9 +45,7 @@ def campaign(
     )
 
 
-def listed(
-    task: int, cluster: str = "beta", campaign: int = 1, **more: object
-) -> ListedCampaignTask:
+def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> ListedCampaignTask:
     """Return a waiting task, at the place after its number in array 1."""
     known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
     usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
@@ -114,20 +94,14 @@ def test_a_task_takes_all_of_its_slots() -> None:
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 8, 64)}
     seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
     sent = tuple(
-        TransferredTask(
-            transfer=f"gb.beta.12.{number}.1", uid=1, cluster="beta", slots=8, is_waiting=True
-        )
+        TransferredTask(transfer=f"gb.beta.12.{number}.1", uid=1, cluster="beta", slots=8, is_waiting=True)
         for number in range(1, 5)
     )
     transferred = gathered(answers=free, tasks=(), away=sent, reached=frozenset({"gamma"}))
 
     assert moves(seen) == [(0, "beta", "gamma")]
     assert (
-        len(
-            plan_job_balance(
-                waiting_task_placement.task_placement_snapshot(transferred), "gb.beta.12", RULES
-            ).moves
-        )
+        len(plan_job_balance(waiting_task_placement.task_placement_snapshot(transferred), "gb.beta.12", RULES).moves)
         == 1
     )
     assert checked(waiting_task_placement.task_placement_snapshot(seen), MOVE, SECOND) == (
@@ -146,9 +120,7 @@ NOWHERE: dict[str, dict[str, object]] = {
     "no answer": {"answers": {"beta": answer("beta", 0), "gamma": None}},
     "they run": {"tasks": tuple(replace(one, is_running=True) for one in WAITING)},
     "they are held": {"tasks": tuple(replace(one, is_waiting=False) for one in WAITING)},
-    "copies decide among themselves": {
-        "tasks": (*WAITING, *(replace(one, cluster="gamma") for one in WAITING))
-    },
+    "copies decide among themselves": {"tasks": (*WAITING, *(replace(one, cluster="gamma") for one in WAITING))},
 }
 
 
@@ -200,29 +172,19 @@ def test_what_is_on_its_way_moves_no_second_time() -> None:
 )
 def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int, room: int) -> None:
     one = TransferredTask(
-        transfer="gb.alpha.7.0.1",
-        uid=1000,
-        cluster=cluster,
-        slots=1,
-        is_waiting=False,
-        is_moving=True,
-        target="gamma",
+        transfer="gb.alpha.7.0.1", uid=1000, cluster=cluster, slots=1, is_waiting=False, is_moving=True, target="gamma"
     )
-    seen = gathered(
-        answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,)
-    )
+    seen = gathered(answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,))
 
-    assert {
-        host.name: host.room for host in waiting_task_placement.task_placement_snapshot(seen).hosts
-    }["gamma"] == room
+    assert {host.name: host.room for host in waiting_task_placement.task_placement_snapshot(seen).hosts}[
+        "gamma"
+    ] == room
 
 
 def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
     """Nine tasks of one person and one of another one, six of which may be on their way."""
     theirs = [
-        TransferredTask(
-            transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True
-        )
+        TransferredTask(transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True)
         for job, uid in (*((job, 1000) for job in range(1, 10)), (99, 1001))
     ]
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 32, 64)}
@@ -231,9 +193,7 @@ def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
         drained=frozenset({"beta"}),
     )  # fmt: skip
 
-    advice = plan_host_evacuation(
-        waiting_task_placement.task_placement_snapshot(seen), "beta", RULES
-    )
+    advice = plan_host_evacuation(waiting_task_placement.task_placement_snapshot(seen), "beta", RULES)
 
     assert len(advice.moves) == RULES.moves_from_failed
     assert "gb.alpha.99" in {one.job for one in advice.moves}
@@ -262,10 +222,7 @@ def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[s
     ("seen", "reason"),
     [
         (gathered(tasks=(listed(0, is_running=True),)), "the task is running"),
-        (
-            gathered(tasks=(listed(0, is_waiting=False),)),
-            "the task is held, or has not waited long enough",
-        ),
+        (gathered(tasks=(listed(0, is_waiting=False),)), "the task is held, or has not waited long enough"),
         (gathered(tasks=(listed(0, is_moving=True),)), "the task is moving"),
         (gathered(tasks=(listed(0, "gamma"),)), "the task is no longer at beta"),
         (gathered(tasks=(listed(5),)), "the task is no longer at beta"),
@@ -283,13 +240,11 @@ def test_what_does_not_hold_any_more_is_dropped(seen: ObservedTasks, reason: str
 def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
 
-    assert checked(waiting_task_placement.task_placement_snapshot(gathered()), MOVE, SECOND) == (
-        2,
-        [],
+    assert checked(waiting_task_placement.task_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
+    assert checked(waiting_task_placement.task_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
+        1,
+        ["gamma has room for no more tasks"],
     )
-    assert checked(
-        waiting_task_placement.task_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND
-    ) == (1, ["gamma has room for no more tasks"])
     copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
     assert checked(waiting_task_placement.task_placement_snapshot(gathered()), copy) == (
         0,
@@ -300,9 +255,7 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
 def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
     """A share of it that is 0 says nothing to anybody."""
     answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
-    advice = plan_host_balance(
-        waiting_task_placement.task_placement_snapshot(gathered(answers=answers)), "beta", RULES
-    )
+    advice = plan_host_balance(waiting_task_placement.task_placement_snapshot(gathered(answers=answers)), "beta", RULES)
 
     assert advice.moves == ()
     assert "gamma has no free slot for it" in {one.reason for one in advice.rejected}

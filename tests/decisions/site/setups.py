@@ -15,9 +15,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 )
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
-WANTED = WantedTransferQueue(
-    home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4
-)
+WANTED = WantedTransferQueue(home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4)
 
 
 def a_cell(
@@ -57,9 +55,7 @@ def a_cell(
 
 
 def a_situation(
-    home: CellQconfSettings | None = None,
-    away: CellQconfSettings | None = None,
-    wanted: WantedTransferQueue = WANTED,
+    home: CellQconfSettings | None = None, away: CellQconfSettings | None = None, wanted: WantedTransferQueue = WANTED
 ) -> TransferSetupSituation:
     """Return a situation in which nothing was set up."""
     return TransferSetupSituation(

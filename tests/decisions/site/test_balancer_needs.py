@@ -15,12 +15,7 @@ from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,
     NodePoolSection,
 )
-from gridbridge.model.fixed_paths import (
-    BALANCE_ACCOUNT,
-    BALANCE_CRON,
-    BALANCE_HOME,
-    BALANCE_SUDOERS,
-)
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_section import SiteSection
@@ -65,9 +60,7 @@ RIGHT = BalancerFacts(
     ),
     may_be_root=True,
     service_may_too=False,
-    last=LastPublishedBalancerRound(
-        at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"
-    ),
+    last=LastPublishedBalancerRound(at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"),
 )
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
@@ -131,21 +124,10 @@ def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -
     ("facts", "item", "line"),
     [
         (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer_setup_requirements.CRON_LINE),
+        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer_setup_requirements.CRON_LINE),
+        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer_setup_requirements.SUDOERS_LINE),
         (
-            replace(RIGHT, cron="# nothing\n"),
-            f"file {BALANCE_CRON}",
-            balancer_setup_requirements.CRON_LINE,
-        ),
-        (
-            without(BALANCE_SUDOERS),
-            f"sudoers {BALANCE_SUDOERS}",
-            balancer_setup_requirements.SUDOERS_LINE,
-        ),
-        (
-            replace(
-                RIGHT,
-                sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n",
-            ),
+            replace(RIGHT, sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
             f"sudoers {BALANCE_SUDOERS}",
             balancer_setup_requirements.SUDOERS_LINE,
         ),
@@ -169,15 +151,10 @@ BY_ROOT = ("chown -h ",)  # changes the link itself
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o777)}), f"file {KEY}"),
         (without(PUBLISHED), f"folder {PUBLISHED}"),
         (replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o777)}), f"folder {PUBLISHED}"),
-        (
-            replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o755, 0, is_folder=True)}),
-            f"folder {PUBLISHED}",
-        ),
+        (replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o755, 0, is_folder=True)}), f"folder {PUBLISHED}"),
     ],
 )
-def test_root_follows_no_link_that_the_account_put_into_its_folder(
-    facts: BalancerFacts, item: str
-) -> None:
+def test_root_follows_no_link_that_the_account_put_into_its_folder(facts: BalancerFacts, item: str) -> None:
     """It would give that account a file of root's, such as /etc/shadow."""
     (line,) = wrong(facts)[item]
     steps = str(line).split(" && ")
@@ -197,12 +174,7 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
 
 @pytest.mark.parametrize(
     ("found", "is_right"),
-    [
-        (path(0o755, owner=0), True),
-        (path(0o644, owner=0), False),
-        (path(0o755, is_folder=True), False),
-        (None, False),
-    ],
+    [(path(0o755, owner=0), True), (path(0o644, owner=0), False), (path(0o755, is_folder=True), False), (None, False)],
     ids=["a program", "not to be run", "a folder", "missing"],
 )
 def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -> None:
@@ -214,8 +186,7 @@ def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"),
-    [("load", {"alpha: queue order": [balancer_setup_requirements.BY_NUMBER]}), ("seqno", {})],
+    ("order", "expected"), [("load", {"alpha: queue order": [balancer_setup_requirements.BY_NUMBER]}), ("seqno", {})]
 )
 def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
     order: str, expected: dict[str, list[str]]
@@ -243,10 +214,7 @@ def test_the_service_has_none_of_these_rights() -> None:
     managers = (*RIGHT.cell.managers, "gridbridge")
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
 
-    assert {
-        "alpha: manager gridbridge": [SetupEditVerb.DISMISS],
-        "account gridbridge": [],
-    } == wrong(facts)
+    assert {"alpha: manager gridbridge": [SetupEditVerb.DISMISS], "account gridbridge": []} == wrong(facts)
 
 
 def test_sudo_that_reads_another_file_is_found() -> None:
@@ -272,15 +240,11 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
     assert ["balancer"] == list(wrong(replace(old, has_unit=True), policy))
 
 
-@pytest.mark.parametrize(
-    ("applies", "state"), [(True, FindingSeverity.WARNING), (False, FindingSeverity.NOTE)]
-)
+@pytest.mark.parametrize(("applies", "state"), [(True, FindingSeverity.WARNING), (False, FindingSeverity.NOTE)])
 def test_one_that_never_acted_is_told(applies: bool, state: FindingSeverity) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
-    *_, last = balancer_setup_requirements.running_balancer_findings(
-        replace(RIGHT, last=None), policy, NOW
-    )
+    *_, last = balancer_setup_requirements.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
 
     assert state == last.state
 
@@ -289,37 +253,22 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
-    assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
-        edit.name for edit in edits[:-1]
-    ]
-    assert (
-        SetupEdit(verb=SetupEditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT)
-        == edits[-1]
-    )
+    assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.name for edit in edits[:-1]]
+    assert SetupEdit(verb=SetupEditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(
-        balancer_setup_requirements.balancer_rights_removal_edits(
-            BalancerFacts(host="alpha-master", uid=0)
-        )
+        balancer_setup_requirements.balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0))
     )
 
 
 def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
-    edits = tuple(
-        balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old"))
-    )
+    edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
 
-    assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
-        edit.value for edit in edits
-    ]
+    assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
 
 
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
-    first = next(
-        iter(
-            balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, has_unit=True))
-        )
-    ).value
+    first = next(iter(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
@@ -335,15 +284,9 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
-    [
-        (POLICY, True),
-        (replace(POLICY, pools={}), False),
-        (replace(POLICY, balance=BalanceSection()), False),
-    ],
+    [(POLICY, True), (replace(POLICY, pools={}), False), (replace(POLICY, balance=BalanceSection()), False)],
 )
-def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
-    policy: Policy, expected: bool
-) -> None:
+def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(policy: Policy, expected: bool) -> None:
     assert expected == balancer_setup_requirements.is_balancer_configured(policy)
 
 
@@ -355,6 +298,4 @@ def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
     }
     policy = replace(POLICY, pools=pools, balance=replace(POLICY.balance, queue="main.q"))
 
-    assert {"alpha: queue main.q", "alpha: queue big.q", "alpha: host group @fat"} == wrong(
-        RIGHT, policy
-    ).keys()
+    assert {"alpha: queue main.q", "alpha: queue big.q", "alpha: host group @fat"} == wrong(RIGHT, policy).keys()

@@ -33,18 +33,13 @@ LOCAL = {"hostlist": "@allhosts", "pe_list": "smp mpi", "user_lists": "staff"}
 
 
 def a_cell(
-    queues: dict[str, QconfSettings] | None = None,
-    slots: dict[str, dict[str, int]] | None = None,
-    **others: object,
+    queues: dict[str, QconfSettings] | None = None, slots: dict[str, dict[str, int]] | None = None, **others: object
 ) -> BestEffortCellFacts:
     """Return a cell of two hosts with two slots each, on which nothing was set up."""
     plain = BestEffortCellFacts(
         complexes={},
         queues={"all.q": LOCAL, **(queues or {})},
-        environments={
-            "smp": {"allocation_rule": "$pe_slots"},
-            "mpi": {"allocation_rule": "$fill_up"},
-        },
+        environments={"smp": {"allocation_rule": "$pe_slots"}, "mpi": {"allocation_rule": "$fill_up"}},
         slots={"all.q": {"n1": 2, "n2": 2}, **(slots or {})},
     )
     return replace(plain, **others)  # type: ignore[arg-type]  # by their names
@@ -67,9 +62,7 @@ def ready() -> BestEffortCellFacts:
     )
 
 
-def edits(
-    cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None
-) -> list[SetupEdit]:
+def edits(cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
     """Return what is to be done, in order."""
     found = besteffort_queue_findings("alpha", cell, model, most)
     return [edit for each in found if each.state is not FindingSeverity.OK for edit in each.mend]
@@ -77,9 +70,7 @@ def edits(
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 64, 100])
 @pytest.mark.parametrize("most", [1, 3, 8])
-def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
-    largest: int, most: int
-) -> None:
+def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(largest: int, most: int) -> None:
     """And no block makes way that need not."""
     cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
     blocks = BestEffortQueueLayout(cell, "all.q", most)
@@ -94,10 +85,7 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
 
 
 def test_with_blocks_of_one_slot_just_as_many_make_way_as_are_needed() -> None:
-    assert BestEffortQueueLayout(a_cell(), "all.q", 8).subordinates("all.q") == {
-        "gb-be1": 1,
-        "gb-be2": 2,
-    }
+    assert BestEffortQueueLayout(a_cell(), "all.q", 8).subordinates("all.q") == {"gb-be1": 1, "gb-be2": 2}
 
 
 def test_each_of_several_local_queues_on_a_host_suspends_all() -> None:
@@ -136,14 +124,11 @@ def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
     """FORCED: a job that does not ask for it is never started there (complex(5))."""
     wrong = QconfComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
 
-    assert (
-        edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
-    )
+    assert edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value"),
-    [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")],
+    ("attribute", "value"), [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")]
 )
 def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
     cell = ready()
@@ -165,11 +150,7 @@ def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> Non
     """It would take everybody's jobs and end them; nothing else is changed for it."""
     (edit,) = edits(without_resource())
 
-    assert (edit.verb, edit.name, edit.value) == (
-        SetupEditVerb.MERGE,
-        "gb-be1",
-        "gb_besteffort=TRUE",
-    )
+    assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
 
 
 def test_a_list_for_a_host_has_the_resource_too() -> None:
@@ -179,11 +160,7 @@ def test_a_list_for_a_host_has_the_resource_too() -> None:
     queue = cell.queues["gb-be1"] | own
     (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert (edit.verb, edit.name, edit.value) == (
-        SetupEditVerb.MERGE,
-        "gb-be1@n1",
-        "gb_besteffort=TRUE",
-    )
+    assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
 
 
 def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
@@ -197,26 +174,17 @@ def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
 
 
 @pytest.mark.parametrize(("most", "right"), [(None, 4), (2, 4), (8, 1)])
-def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(
-    most: int | None, right: int
-) -> None:
+def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(most: int | None, right: int) -> None:
     """Check does not know what was asked for."""
     cell = ready()
-    slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {
-        "all.q": {"n1": 8, "n2": 8}
-    }
+    slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {"all.q": {"n1": 8, "n2": 8}}
     assert BestEffortQueueLayout(replace(cell, slots=slots), "all.q", most).size == right
 
 
 def test_blocks_grow_when_hosts_get_so_many_slots_that_there_would_be_too_many() -> None:
     cell = ready()
 
-    assert (
-        BestEffortQueueLayout(
-            replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None
-        ).size
-        == 8
-    )
+    assert BestEffortQueueLayout(replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None).size == 8
 
 
 def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
@@ -245,10 +213,7 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     [
         (QconfComplexRow(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
         (QconfComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
-        (
-            QconfComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"),
-            "asks for alone",
-        ),
+        (QconfComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
@@ -281,9 +246,7 @@ def test_slots_are_written_as_a_queue_has_them() -> None:
 def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> None:
     cell = ready()
     local = LOCAL | {"subordinate_list": "gb-be1=1,low.q=1,gb-be2=2"}
-    done = list(
-        besteffort_removal_edits("alpha", replace(cell, queues={**cell.queues, "all.q": local}))
-    )
+    done = list(besteffort_removal_edits("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
 
     assert [(one.verb, one.name) for one in done] == [
         (SetupEditVerb.SUSPEND, "gb-be1"),
@@ -332,9 +295,7 @@ def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
         ("smp,[n1=smp],[@big=NONE]", "smp,[n1=smp],[@big=NONE]", {"@@big": "NONE"}),
     ],
 )
-def test_environments_are_those_of_the_model_on_each_host(
-    local: str, right: str, made: dict[str, str]
-) -> None:
+def test_environments_are_those_of_the_model_on_each_host(local: str, right: str, made: dict[str, str]) -> None:
     cell = ready()
     model = cell.queues["all.q"] | {"pe_list": local}
     cell = replace(cell, queues={**cell.queues, "all.q": model})
@@ -345,18 +306,14 @@ def test_environments_are_those_of_the_model_on_each_host(
     assert edits(replace(cell, queues={**cell.queues, **own})) == []
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value"), [("rerun", "FALSE,[n1=TRUE]"), ("pe_list", "smp,[n1=NONE]")]
-)
+@pytest.mark.parametrize(("attribute", "value"), [("rerun", "FALSE,[n1=TRUE]"), ("pe_list", "smp,[n1=NONE]")])
 def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, value: str) -> None:
     """It stays when the usual value is replaced (seen on 8.1.9)."""
     cell = ready()
     queue = cell.queues["gb-be1"] | {attribute: value}
     done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert [qconf.setup_edit_shell_line(edit) for edit in done] == [
-        f"qconf -purge queue {attribute} gb-be1@n1"
-    ]
+    assert [qconf.setup_edit_shell_line(edit) for edit in done] == [f"qconf -purge queue {attribute} gb-be1@n1"]
 
 
 def test_lists_of_names_are_equal_in_any_order_on_each_host() -> None:

@@ -39,10 +39,7 @@ from tests.states import queue_state
 SITE = SiteSection(cluster="alpha")
 POLICY = Policy(
     site=SITE,
-    clusters={
-        "alpha": Cluster(qmaster_port=1, execd_port=2),
-        "beta": Cluster(qmaster_port=3, execd_port=4),
-    },
+    clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "beta": Cluster(qmaster_port=3, execd_port=4)},
     queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
 )
 SERVICE, STATE = 990, "/var/lib/gridbridge/state.db"
@@ -55,13 +52,7 @@ def a_path(mode: int, owner: int = 0, is_folder: bool = False) -> PathFacts:
 
 def a_host(**paths: PathFacts | None) -> TransferHostFacts:
     """Return a host on which all is well, but for `program`, `config`, `spool`, ... given."""
-    named = {
-        "program": PROGRAMS[0],
-        "config": CONFIG,
-        "sudoers": SUDOERS,
-        "spool": SPOOL,
-        "state": STATE,
-    }
+    named = {"program": PROGRAMS[0], "config": CONFIG, "sudoers": SUDOERS, "spool": SPOOL, "state": STATE}
     seen = {path: a_path(0o755) for path in PROGRAMS}
     seen |= {CONFIG: a_path(0o644), SUDOERS: a_path(0o440), STATE: a_path(0o600, SERVICE)}
     seen |= {path: a_path(mode, SERVICE, True) for path, mode in FOLDERS.items()}
@@ -102,9 +93,7 @@ def granting(line: str) -> TransferHostFacts:
 
 def changeable(folder: str) -> TransferHostFacts:
     """Return a host on which others may change one of root's folders."""
-    wrong = NonRootWritablePaths(
-        files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",)
-    )
+    wrong = NonRootWritablePaths(files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",))
     return replace(a_host(), trees={folder: wrong})
 
 
@@ -186,9 +175,7 @@ def test_each_file_has_the_command_that_mends_it(facts: TransferHostFacts, mend:
     ],
     ids=["sudoers", "sudoers-folder", "folder", "state"],
 )
-def test_what_a_user_may_not_see_is_a_warning_without_a_command(
-    facts: TransferHostFacts, item: str
-) -> None:
+def test_what_a_user_may_not_see_is_a_warning_without_a_command(facts: TransferHostFacts, item: str) -> None:
     (found,) = judged(facts)
 
     assert (found.item, found.state, found.mend) == (item, FindingSeverity.WARNING, ())
@@ -208,9 +195,7 @@ def test_fresh_values_show_that_the_poller_lives_to_those_who_may_not_see_its_lo
 
 
 def test_a_missing_account_is_made() -> None:
-    found = next(
-        each for each in judged(replace(a_host(), service_uid=0)) if "account" in each.item
-    )
+    found = next(each for each in judged(replace(a_host(), service_uid=0)) if "account" in each.item)
 
     assert found.mend[0].value.startswith("useradd --system")
 
@@ -225,9 +210,7 @@ def test_a_missing_account_is_made() -> None:
     ],
     ids=["dead", "silent", "stale", "from-the-future"],
 )
-def test_a_poller_without_fresh_values_is_broken_and_started_again(
-    poller: PollerProcessFacts, found: str
-) -> None:
+def test_a_poller_without_fresh_values_is_broken_and_started_again(poller: PollerProcessFacts, found: str) -> None:
     (each,) = judged(replace(a_host(), poller=poller))
 
     assert (each.state, each.found) == (FindingSeverity.BROKEN, found)
@@ -243,11 +226,7 @@ def test_a_poller_without_fresh_values_is_broken_and_started_again(
             "beta: admin host tee",
             FindingSeverity.BROKEN,
         ),
-        (
-            replace(WELL, trouble="refused", other_port=6454),
-            "beta: qmaster",
-            FindingSeverity.BROKEN,
-        ),
+        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", FindingSeverity.BROKEN),
         (replace(WELL, version="GE 6.2u5"), "beta: version", FindingSeverity.WARNING),
         (replace(WELL, ahead_s=None), "beta: clock", FindingSeverity.WARNING),
         (replace(WELL, ahead_s=5.1), "beta: clock", FindingSeverity.WARNING),
@@ -275,15 +254,10 @@ OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 
 @pytest.mark.parametrize(
     ("trouble", "state"),
-    [
-        ("", FindingSeverity.OK),
-        ("ssh: far does not let the key of alice in", FindingSeverity.WARNING),
-    ],
+    [("", FindingSeverity.OK), ("ssh: far does not let the key of alice in", FindingSeverity.WARNING)],
     ids=["let in", "refused"],
 )
-def test_a_key_is_judged_by_whether_it_leads_into_the_account(
-    trouble: str, state: FindingSeverity
-) -> None:
+def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, state: FindingSeverity) -> None:
     key = SshKeyLoginFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
     found = running_site_findings(replace(a_host(), keys=(key,)), POLICY)
 
@@ -295,9 +269,7 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(
 
 
 @pytest.mark.parametrize(
-    ("place", "state"),
-    [("", FindingSeverity.OK), ("far", FindingSeverity.WARNING)],
-    ids=["there", "missing"],
+    ("place", "state"), [("", FindingSeverity.OK), ("far", FindingSeverity.WARNING)], ids=["there", "missing"]
 )
 def test_what_carries_files_is_looked_for(place: str, state: FindingSeverity) -> None:
     found = running_site_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
@@ -312,9 +284,7 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
     found = running_site_findings(replace(a_host(), stages={"beta": stage}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: stage_dir"]
-    assert (judged.state, judged.where) == (
-        (FindingSeverity.BROKEN, "far") if wrong else (FindingSeverity.OK, "")
-    )
+    assert (judged.state, judged.where) == ((FindingSeverity.BROKEN, "far") if wrong else (FindingSeverity.OK, ""))
     assert [edit.value for edit in judged.mend] == (["mkdir /scratch"] if wrong else [])
 
 
@@ -350,9 +320,7 @@ def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
         ("au", [FindingSeverity.BROKEN]),
     ],
 )
-def test_a_queue_that_needs_somebody_is_reported(
-    letters: str, states: list[FindingSeverity]
-) -> None:
+def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[FindingSeverity]) -> None:
     found = judged(replace(a_host(), queues={"transfer-beta@tee": queue_state(letters)}))
 
     assert [each.state for each in found] == states
@@ -366,17 +334,10 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 
 @pytest.mark.parametrize(
     ("clusters", "why"),
-    [
-        ({"alpha": Cluster(kind=ClusterKind.OAR)}, "alpha is of kind oar"),
-        ({}, "there is no [cluster.alpha]"),
-    ],
+    [({"alpha": Cluster(kind=ClusterKind.OAR)}, "alpha is of kind oar"), ({}, "there is no [cluster.alpha]")],
 )
-def test_a_site_that_can_have_no_queue_is_well_without(
-    clusters: dict[str, Cluster], why: str
-) -> None:
-    (found,) = no_transfer_queue_findings(
-        Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    )
+def test_a_site_that_can_have_no_queue_is_well_without(clusters: dict[str, Cluster], why: str) -> None:
+    (found,) = no_transfer_queue_findings(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
 
     assert found.state == FindingSeverity.OK
     assert found.found == f"none: a transfer queue needs a Grid Engine home, and {why}"
@@ -391,9 +352,7 @@ def test_a_site_that_can_have_no_queue_is_well_without(
     ],
 )
 def test_the_worst_item_decides(states: list[str], expected: FindingSeverity) -> None:
-    found = tuple(
-        CheckFinding(item="x", state=FindingSeverity(state), found="") for state in states
-    )
+    found = tuple(CheckFinding(item="x", state=FindingSeverity(state), found="") for state in states)
 
     assert worst_finding_state(found) == expected
 
@@ -404,9 +363,7 @@ def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     seen = replace(a_host(), cells={"gamma": ClusterFacts(slots=4, master="/gamma")})
     found = running_site_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
 
-    assert [each.found for each in found if each.item.startswith("gamma")] == [
-        "answers, 4 slots of its own"
-    ]
+    assert [each.found for each in found if each.item.startswith("gamma")] == ["answers, 4 slots of its own"]
 
 
 @pytest.mark.parametrize("is_root", [True, False])
@@ -416,8 +373,6 @@ def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_
 
     (found,) = judged(facts)
     wanted = (
-        (FindingSeverity.BROKEN, shut.trouble)
-        if is_root
-        else (FindingSeverity.WARNING, "not visible to this user")
+        (FindingSeverity.BROKEN, shut.trouble) if is_root else (FindingSeverity.WARNING, "not visible to this user")
     )
     assert (found.state, found.found) == wanted

@@ -15,9 +15,7 @@ WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)
 
 
 def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
-    room = FolderFreeSpace(
-        free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1}
-    )
+    room = FolderFreeSpace(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
     found = {one.item: (one.state, one.found) for one in disk_space_findings({SPOOL: room})}
 
     told = (FindingSeverity.WARNING, "100000 of bob, 2 of al, 2 of cy")
@@ -50,11 +48,7 @@ def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
 def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: str) -> None:
     [finding] = disk_space_findings({SPOOL: room})
 
-    assert (
-        disk_space_problem(SPOOL, room)
-        == first_disk_space_problem({"/wide": WIDE, SPOOL: room})
-        == told
-    )
+    assert disk_space_problem(SPOOL, room) == first_disk_space_problem({"/wide": WIDE, SPOOL: room}) == told
     assert finding.item == f"room in {SPOOL}"
     assert (finding.state, finding.found) == (
         (FindingSeverity.BROKEN, told) if told else (FindingSeverity.OK, finding.found)
@@ -62,12 +56,9 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: st
 
 
 @pytest.mark.parametrize(
-    ("folder", "until"),
-    [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "no campaign can be submitted")],
+    ("folder", "until"), [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "no campaign can be submitted")]
 )
-def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(
-    folder: str, until: str
-) -> None:
+def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(folder: str, until: str) -> None:
     [finding] = disk_space_findings({folder: FolderFreeSpace(free_bytes=0)})
 
     assert finding.hint == f"remove what fills its filesystem; {until} until then"

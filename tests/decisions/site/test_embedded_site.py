@@ -12,9 +12,7 @@ from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
-    clusters={
-        name: Cluster(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")
-    },
+    clusters={name: Cluster(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")},
     queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
 )
 ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=1.0)
@@ -23,26 +21,18 @@ SLOTS = {"transfer-beta": 4}
 
 
 def wrong(
-    poller: PollerProcessFacts = ALIVE,
-    cells: dict[str, ClusterFacts] = WELL,
-    slots: dict[str, int] = SLOTS,
+    poller: PollerProcessFacts = ALIVE, cells: dict[str, ClusterFacts] = WELL, slots: dict[str, int] = SLOTS
 ) -> list[tuple[str, str, str]]:
     """Return what is not right, and the command line that makes it so."""
     found = embedded_site_findings.embedded_site_findings(poller, cells, slots, POLICY)
-    return [
-        (each.item, each.found, str(each.mend[0].value))
-        for each in found
-        if each.state != FindingSeverity.OK
-    ]
+    return [(each.item, each.found, str(each.mend[0].value)) for each in found if each.state != FindingSeverity.OK]
 
 
 def test_all_is_well() -> None:
     assert wrong() == []
 
 
-@pytest.mark.parametrize(
-    ("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"]
-)
+@pytest.mark.parametrize(("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"])
 def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
     poller = PollerProcessFacts(is_running=False, pid=0, age_s=age_s)
 

@@ -4,11 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.site.home_job_description import (
-    MOST_TOLD,
-    NOT_TOLD,
-    describe_home_job_state,
-)
+from gridbridge.decisions.site.home_job_description import MOST_TOLD, NOT_TOLD, describe_home_job_state
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobState, JobStateFact
 
@@ -19,14 +15,10 @@ SINCE = NOON - timedelta(minutes=5)
 def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> JobListRow:
     """Return what a list says of some tasks of job 12, for five minutes."""
     state = JobState(facts, text)
-    return JobListRow(
-        job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue
-    )
+    return JobListRow(job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue)
 
 
-def told(
-    *rows: JobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()
-) -> list[str]:
+def told(*rows: JobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()) -> list[str]:
     """Return what is told of them."""
     job = ListedJobStatus(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
     return [*describe_home_job_state(job, NOON)]
@@ -69,24 +61,9 @@ def test_an_error_is_told_once_with_what_clears_it() -> None:
     [
         ((JobStateFact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
         ((JobStateFact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
-        (
-            (JobStateFact.RUNNING, JobStateFact.SUSPENDED),
-            "s",
-            (),
-            "it is suspended in all.q@n1 for 5 min (s)",
-        ),
-        (
-            (JobStateFact.RUNNING, JobStateFact.DELETING),
-            "dr",
-            (),
-            "it is being deleted in all.q@n1 for 5 min (dr)",
-        ),
-        (
-            (JobStateFact.UNKNOWN,),
-            "?",
-            (),
-            "it is in a state that is not known in all.q@n1 for 5 min (?)",
-        ),
+        ((JobStateFact.RUNNING, JobStateFact.SUSPENDED), "s", (), "it is suspended in all.q@n1 for 5 min (s)"),
+        ((JobStateFact.RUNNING, JobStateFact.DELETING), "dr", (), "it is being deleted in all.q@n1 for 5 min (dr)"),
+        ((JobStateFact.UNKNOWN,), "?", (), "it is in a state that is not known in all.q@n1 for 5 min (?)"),
     ],
 )
 def test_what_runs_waits_for_nothing(

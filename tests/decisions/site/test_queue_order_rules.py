@@ -8,15 +8,9 @@ from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import QueueOrder, TransferQueueOffer
 
-BETA = TransferQueueOffer(
-    queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2
-)
-DELTA = TransferQueueOffer(
-    queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1
-)
-GAMMA = TransferQueueOffer(
-    queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1
-)
+BETA = TransferQueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
+DELTA = TransferQueueOffer(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
+GAMMA = TransferQueueOffer(queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1)
 EVERY = (BETA, DELTA, GAMMA)
 
 
@@ -37,9 +31,7 @@ def busy(offer: TransferQueueOffer, pending: int) -> TransferQueueOffer:
         pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
     ],
 )
-def test_a_wait_is_counted_in_turns_of_all_slots(
-    offer: TransferQueueOffer, expected: float
-) -> None:
+def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueOffer, expected: float) -> None:
     assert transfer_queue_order.estimated_wait_per_slot(offer) == expected
 
 
@@ -48,14 +40,9 @@ def test_a_wait_is_counted_in_turns_of_all_slots(
     [
         pytest.param(EVERY, QueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
         pytest.param(EVERY, QueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"),
+        pytest.param((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, "delta gamma beta", id="beta is full"),
         pytest.param(
-            (busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, "delta gamma beta", id="beta is full"
-        ),
-        pytest.param(
-            (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)),
-            QueueOrder.WAIT,
-            "delta beta gamma",
-            id="all are full",
+            (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)), QueueOrder.WAIT, "delta beta gamma", id="all are full"
         ),
         pytest.param(
             (replace(BETA, is_heard=False), DELTA, busy(GAMMA, 99)),
@@ -65,16 +52,11 @@ def test_a_wait_is_counted_in_turns_of_all_slots(
         ),
         pytest.param(EVERY, QueueOrder.COST, "delta gamma beta", id="equal costs: as it is"),
         pytest.param(
-            (BETA, busy(DELTA, 9), GAMMA),
-            QueueOrder.COST,
-            "gamma delta beta",
-            id="equal costs: the least wait",
+            (BETA, busy(DELTA, 9), GAMMA), QueueOrder.COST, "gamma delta beta", id="equal costs: the least wait"
         ),
     ],
 )
-def test_the_order_is_by_policy(
-    offers: tuple[TransferQueueOffer, ...], order: QueueOrder, expected: str
-) -> None:
+def test_the_order_is_by_policy(offers: tuple[TransferQueueOffer, ...], order: QueueOrder, expected: str) -> None:
     for given in (offers, offers[::-1]):
         found = transfer_queue_order.rank_transfer_queues(given, order)
 
@@ -83,9 +65,7 @@ def test_the_order_is_by_policy(
 
 def numbers(offers: tuple[TransferQueueOffer, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
-    changed = {
-        one.queue: one.after for one in transfer_queue_order.renumber_transfer_queues(offers, order)
-    }
+    changed = {one.queue: one.after for one in transfer_queue_order.renumber_transfer_queues(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
@@ -96,12 +76,7 @@ def test_queues_exchange_their_numbers() -> None:
 
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
-    assert (
-        transfer_queue_order.renumber_transfer_queues(
-            (BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT
-        )
-        == ()
-    )
+    assert transfer_queue_order.renumber_transfer_queues((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
 
 
 def test_equal_numbers_are_told_apart() -> None:
@@ -115,10 +90,7 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 
     changed = transfer_queue_order.renumber_transfer_queues((BETA, DELTA, odd), QueueOrder.COST)
 
-    assert {one.queue: one.after for one in changed} == {
-        "transfer-delta": 100,
-        "transfer-beta": 200,
-    }
+    assert {one.queue: one.after for one in changed} == {"transfer-delta": 100, "transfer-beta": 200}
 
 
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
@@ -131,9 +103,7 @@ def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
     told = transfer_queue_order.describe_queue_order((busy(BETA, 7), DELTA), QueueOrder.WAIT)
-    cheap = transfer_queue_order.describe_queue_order(
-        (replace(BETA, cost=0.5), DELTA), QueueOrder.COST
-    )
+    cheap = transfer_queue_order.describe_queue_order((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
 
     assert told == (
         "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
@@ -159,11 +129,7 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
         pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, {}, False, id="waits, never set up"),
         pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, AT_FIRST, True, id="waits change"),
         pytest.param(
-            (
-                replace(DELTA, seq_no=1),
-                replace(GAMMA, seq_no=2, pending=9),
-                replace(BETA, seq_no=3),
-            ),
+            (replace(DELTA, seq_no=1), replace(GAMMA, seq_no=2, pending=9), replace(BETA, seq_no=3)),
             QueueOrder.COST,
             AT_FIRST,
             True,
@@ -172,10 +138,7 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
     ],
 )
 def test_an_order_that_was_not_set_up_is_a_warning(
-    offers: tuple[TransferQueueOffer, ...],
-    order: QueueOrder,
-    former: dict[str, int],
-    is_set_up: bool,
+    offers: tuple[TransferQueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
     found = transfer_queue_order.queue_order_finding(offers, order, former)

@@ -35,9 +35,7 @@ POLICY = Policy(
 )
 
 
-@pytest.mark.parametrize(
-    ("slots", "state"), [(500, FindingSeverity.OK), (501, FindingSeverity.WARNING)]
-)
+@pytest.mark.parametrize(("slots", "state"), [(500, FindingSeverity.OK), (501, FindingSeverity.WARNING)])
 def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingSeverity) -> None:
     assert user_spool_limit_finding(POLICY, slots).state == state
 
@@ -59,9 +57,7 @@ def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:
 def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
     """The default is not written; one that stands there is changed."""
     known = replace(POLICY.queues["transfer-beta"], remote_usage=not is_wanted)
-    (new,) = queue_section_findings(
-        replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted)
-    )
+    (new,) = queue_section_findings(replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted))
     (mended,) = queue_section_findings(
         replace(POLICY, queues={"transfer-beta": known}), replace(WANTED, remote_usage=is_wanted)
     )
@@ -83,11 +79,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     rest = 'recall_wait_s = 5.0\n[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
     toml.write_text(f"{head}slots = 9  # few\npending_limit=1\n{rest}")
     queue = TransferQueue(
-        cluster="beta",
-        slots=9,
-        pending_limit=1,
-        recall_wait_s=5.0,
-        asks=QueueRequests({"mem_free": "64G"}),
+        cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=QueueRequests({"mem_free": "64G"})
     )
     (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
@@ -103,11 +95,7 @@ def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
     run(found.mend[0], toml)
 
     assert tomllib.loads(toml.read_text())["queue"] == {
-        "transfer-beta": {
-            "cluster": "beta",
-            "pending_limit": WANTED.pending_limit,
-            "slots": WANTED.slots,
-        }
+        "transfer-beta": {"cluster": "beta", "pending_limit": WANTED.pending_limit, "slots": WANTED.slots}
     }
 
 
@@ -131,9 +119,7 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
     )
     policy = replace(POLICY, queues={WANTED.queue: known})
     (kept,) = queue_section_findings(policy, WANTED)
-    (mended,) = queue_section_findings(
-        replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED
-    )
+    (mended,) = queue_section_findings(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
 
     assert kept.state == FindingSeverity.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")

@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.transfer_host_configuration import (
-    sensor_load_value_findings,
-    widen_gid_range,
-)
+from gridbridge.decisions.site.transfer_host_configuration import sensor_load_value_findings, widen_gid_range
 from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,
@@ -30,14 +27,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
 )
 from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
-from tests.decisions.site.setups import (
-    SENSOR,
-    WANTED,
-    a_cell,
-    a_ready_situation,
-    a_situation,
-    at_home,
-)
+from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_situation, a_situation, at_home
 
 PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
@@ -46,20 +36,13 @@ WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_a
 def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
     """Return what would be changed: verb, name, attribute, value."""
     made = (
-        edit
-        for each in transfer_setup_findings(situation)
-        if each.state != FindingSeverity.OK
-        for edit in each.mend
+        edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
 def wrong(situation: TransferSetupSituation) -> dict[str, FindingSeverity]:
-    return {
-        each.item: each.state
-        for each in transfer_setup_findings(situation)
-        if each.state != FindingSeverity.OK
-    }
+    return {each.item: each.state for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK}
 
 
 def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
@@ -95,10 +78,7 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
     (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
 
-    assert (found.state is FindingSeverity.OK, [edit.name for edit in found.mend]) == (
-        not names,
-        names,
-    )
+    assert (found.state is FindingSeverity.OK, [edit.name for edit in found.mend]) == (not names, names)
     assert [qconf.setup_edit_shell_line(edit) for edit in found.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
@@ -109,11 +89,7 @@ def test_removal_takes_remote_from_the_lists_for_hosts_as_well() -> None:
     """A resource that a queue still has anywhere can't be removed."""
     values = "remote=FALSE,[n1=exclusive=1,remote=FALSE],[n2=gpu=1]"
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
-    dropped = [
-        edit.name
-        for edit in transfer_queue_removal_edits(situation, ())
-        if edit.value == "remote=FALSE"
-    ]
+    dropped = [edit.name for edit in transfer_queue_removal_edits(situation, ()) if edit.value == "remote=FALSE"]
 
     assert dropped == ["low.q", "low.q@n1"]
 
@@ -173,9 +149,7 @@ def test_a_pending_count_that_closes_always_is_broken() -> None:
 
 
 def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
-    wanted = WantedTransferQueue(
-        home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1
-    )
+    wanted = WantedTransferQueue(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
 
     assert transfer_queue_load_thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
 
@@ -192,15 +166,11 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
     scheduler = {**situation.home.scheduler, "job_load_adjustments": "NONE"}
     made = edits(at_home(situation, queues=queues, scheduler=scheduler))
 
-    assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == [
-        "gb_beta_pending=1,gb_delta_pending=1"
-    ]
+    assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == ["gb_beta_pending=1,gb_delta_pending=1"]
 
 
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
-    short = WantedTransferQueue(
-        home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0
-    )
+    short = WantedTransferQueue(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
     assert transfer_queue_load_thresholds(short) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
@@ -223,9 +193,7 @@ def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
 def test_each_attribute_of_the_queue_is_put_right(attribute: str, value: str) -> None:
     situation = a_ready_situation(**{attribute: value})
 
-    assert [(verb, name) for verb, _, name, _ in edits(situation)] == [
-        ("replace attribute", attribute)
-    ]
+    assert [(verb, name) for verb, _, name, _ in edits(situation)] == [("replace attribute", attribute)]
 
 
 def test_a_time_in_another_spelling_is_the_same_time() -> None:
@@ -321,21 +289,12 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
         ({**WHOLE, "start_proc_args": "/bin/mpi start"}, WHOLE, False),
         ({**WHOLE, "stop_proc_args": "/bin/mpi stop"}, WHOLE, False),
     ],
-    ids=[
-        "same",
-        "unknown-there",
-        "splits-jobs",
-        "spreads-jobs-there",
-        "starts-something",
-        "stops-something",
-    ],
+    ids=["same", "unknown-there", "splits-jobs", "spreads-jobs-there", "starts-something", "stops-something"],
 )
 def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_here(
     home: dict[str, str], away: dict[str, str] | None, may_go: bool
 ) -> None:
-    situation = a_situation(
-        a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {})
-    )
+    situation = a_situation(a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {}))
 
     assert (sendable_parallel_environments(situation) == ("smp",)) == may_go
 
@@ -346,12 +305,7 @@ def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() 
 
     assert sendable_parallel_environments(a_situation(*cells, renamed)) == ("smp",)
     assert sendable_parallel_environments(a_situation(*cells)) == ()
-    assert (
-        sendable_parallel_environments(
-            a_situation(*cells, replace(renamed, rejected={"smp": "no"}))
-        )
-        == ()
-    )
+    assert sendable_parallel_environments(a_situation(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
 
 
 def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
@@ -360,9 +314,7 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
     cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
 
     assert sendable_parallel_environments(a_situation(*cells)) == ()
-    assert sendable_parallel_environments(
-        a_situation(*cells, replace(WANTED, renamed={"away": "away"}))
-    ) == ("away",)
+    assert sendable_parallel_environments(a_situation(*cells, replace(WANTED, renamed={"away": "away"}))) == ("away",)
 
 
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
@@ -401,9 +353,7 @@ def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
     ],
     ids=["longer", "past-nogroup", "a-group-in-the-way", "none", "at-once-for-many"],
 )
-def test_a_wider_range_of_group_ids_meets_no_group(
-    gids: str, needed: int, used: frozenset[int], right: str
-) -> None:
+def test_a_wider_range_of_group_ids_meets_no_group(gids: str, needed: int, used: frozenset[int], right: str) -> None:
     assert widen_gid_range(gids, needed, used) == right
 
 
@@ -419,17 +369,13 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
     """Its own jobs and those of another transfer queue take theirs from the same range."""
     situation = replace(a_ready_situation(), other_slots=90)
 
-    (found,) = [
-        each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK
-    ]
+    (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
 
 
 @pytest.mark.parametrize(
-    ("decay", "right"),
-    [("0:7:30", "0:0:30"), ("0:0:0", "0:0:30"), ("0:2:0", "")],
-    ids=["default", "off", "own"],
+    ("decay", "right"), [("0:7:30", "0:0:30"), ("0:0:0", "0:0:30"), ("0:2:0", "")], ids=["default", "off", "own"]
 )
 def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) -> None:
     situation = a_ready_situation()
@@ -443,11 +389,7 @@ def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) 
 def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
     situation = a_situation(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
 
-    places = {
-        each.item: each.where
-        for each in transfer_setup_findings(situation)
-        if each.item.startswith("beta")
-    }
+    places = {each.item: each.where for each in transfer_setup_findings(situation) if each.item.startswith("beta")}
 
     assert places == {
         "beta: admin host tee": "master",
@@ -459,9 +401,7 @@ def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
 def test_a_host_without_execd_is_beyond_our_commands() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
-    (found,) = [
-        each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK
-    ]
+    (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
 
     assert (found.item, found.mend) == ("host tee", ())
     assert "sge_execd" in found.hint
@@ -471,12 +411,8 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in sensor_load_value_findings(situation, PUBLISHING)] == [
-        FindingSeverity.BROKEN
-    ]
-    assert [each.state for each in sensor_load_value_findings(reporting, PUBLISHING)] == [
-        FindingSeverity.OK
-    ]
+    assert [each.state for each in sensor_load_value_findings(situation, PUBLISHING)] == [FindingSeverity.BROKEN]
+    assert [each.state for each in sensor_load_value_findings(reporting, PUBLISHING)] == [FindingSeverity.OK]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
@@ -487,27 +423,18 @@ def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> No
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
 
 
-@pytest.mark.parametrize(
-    ("for_s", "state"), [(9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)]
-)
-def test_values_of_a_file_that_just_took_force_have_yet_to_come(
-    for_s: float, state: FindingSeverity
-) -> None:
+@pytest.mark.parametrize(("for_s", "state"), [(9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)])
+def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: FindingSeverity) -> None:
     known = ServiceConfigurationFacts(is_same=True, for_s=for_s)
-    (found,) = sensor_load_value_findings(
-        a_ready_situation(), replace(PUBLISHING, configuration=known)
-    )
+    (found,) = sensor_load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
     assert (found.state, bool(found.mend)) == (state, state == FindingSeverity.BROKEN)
 
 
 @pytest.mark.parametrize(
-    ("age_s", "state"),
-    [(3.2, FindingSeverity.WARNING), (9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)],
+    ("age_s", "state"), [(3.2, FindingSeverity.WARNING), (9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)]
 )
-def test_an_execd_that_was_just_started_has_yet_to_report(
-    age_s: float, state: FindingSeverity
-) -> None:
+def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: FindingSeverity) -> None:
     """It does so within two load report times."""
     execd = RunningExecd(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
     (found,) = sensor_load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
@@ -525,16 +452,13 @@ def test_an_execd_that_was_just_started_has_yet_to_report(
     ],
     ids=["own", "own-starter", "without-starter", "says-false"],
 )
-def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(
-    queue: dict[str, str], expected: bool
-) -> None:
+def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(queue: dict[str, str], expected: bool) -> None:
     assert is_existing_non_transfer_queue(a_ready_situation(**queue)) == expected
 
 
 def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
     made = [
-        (edit.verb.value, edit.name or edit.attribute)
-        for edit in transfer_queue_removal_edits(a_ready_situation(), ())
+        (edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(a_ready_situation(), ())
     ]
 
     assert [each for each in made if each[0] != "run"] == [
@@ -552,24 +476,13 @@ def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
 
 def test_removal_gives_back_only_what_nobody_changed_since() -> None:
     def undo(attribute: str, ours: str, former: str) -> SharedSettingUndo:
-        done = SetupEdit(
-            verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours
-        )
-        back = SetupEdit(
-            verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
-        )
+        done = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
+        back = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
         return SharedSettingUndo(done=done, undo=back)
 
-    former = (
-        undo("queue_sort_method", "seqno", "load"),
-        undo("load_adjustment_decay_time", "0:1:0", "0:7:30"),
-    )
+    former = (undo("queue_sort_method", "seqno", "load"), undo("load_adjustment_decay_time", "0:1:0", "0:7:30"))
 
-    made = [
-        edit.value
-        for edit in transfer_queue_removal_edits(a_ready_situation(), former)
-        if edit.attribute
-    ]
+    made = [edit.value for edit in transfer_queue_removal_edits(a_ready_situation(), former) if edit.attribute]
 
     assert "load" in made
     assert "0:7:30" not in made
@@ -581,10 +494,7 @@ def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
     other["load_thresholds"] += ",gb_beta_pending=5"
     situation = at_home(situation, queues={**situation.home.queues, "transfer-b2": other})
 
-    made = [
-        (edit.verb.value, edit.name or edit.attribute)
-        for edit in transfer_queue_removal_edits(situation, ())
-    ]
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(situation, ())]
 
     assert made == [("drop queue", "transfer-beta")]
 
@@ -597,15 +507,8 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     left = QconfComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
     alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
-    made = [
-        (edit.verb.value, edit.name or edit.attribute)
-        for edit in transfer_queue_removal_edits(with_other, ())
-    ]
-    dropped = {
-        edit.name
-        for edit in transfer_queue_removal_edits(alone, ())
-        if edit.verb == SetupEditVerb.DROP_COMPLEX
-    }
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(with_other, ())]
+    dropped = {edit.name for edit in transfer_queue_removal_edits(alone, ()) if edit.verb == SetupEditVerb.DROP_COMPLEX}
 
     assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
     assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
@@ -616,9 +519,7 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     [((), {"beta: operator gb": FindingSeverity.WARNING}), (("gb",), {})],
     ids=["ordinary", "operator"],
 )
-def test_a_cluster_by_ssh_is_left_as_it_is(
-    operators: tuple[str, ...], expected: dict[str, FindingSeverity]
-) -> None:
+def test_a_cluster_by_ssh_is_left_as_it_is(operators: tuple[str, ...], expected: dict[str, FindingSeverity]) -> None:
     """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
     ready = a_ready_situation()
     far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
@@ -629,14 +530,9 @@ def test_a_cluster_by_ssh_is_left_as_it_is(
 
 @pytest.mark.parametrize(
     ("is_wanted", "epilog"),
-    [
-        (False, "/opt/gridbridge/sge-methods/epilog"),
-        (True, "root@/opt/gridbridge/sge-methods/usage"),
-    ],
+    [(False, "/opt/gridbridge/sge-methods/epilog"), (True, "root@/opt/gridbridge/sge-methods/usage")],
 )
-def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
-    is_wanted: bool, epilog: str
-) -> None:
+def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(is_wanted: bool, epilog: str) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)
 
     assert transfer_queue_attributes(a_situation(wanted=wanted))["epilog"] == epilog
@@ -659,9 +555,7 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
         ),
     ],
 )
-def test_each_pe_list_for_a_host_is_judged_as_the_usual_one(
-    pe_list: str, made: list[tuple[str, ...]]
-) -> None:
+def test_each_pe_list_for_a_host_is_judged_as_the_usual_one(pe_list: str, made: list[tuple[str, ...]]) -> None:
     """It takes the place of the whole usual list on that host."""
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = {"smp": WHOLE, "mpi": spread}

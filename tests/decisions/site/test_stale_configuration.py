@@ -17,9 +17,7 @@ from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, Servic
 ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=2.0)
 
 
-def judged(
-    poller: PollerProcessFacts, **how: bool
-) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
+def judged(poller: PollerProcessFacts, **how: bool) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
     found = list(stale_configuration_findings(poller, **how))
     assert {each.item for each in found} <= {CONFIGURATION_ITEM}
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
@@ -69,11 +67,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
             True,
             f"{OLDER_IN_FORCE}; the service reads the file within seconds",
         ),
-        (
-            ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
-            False,
-            f"{OLDER_IN_FORCE}; it refuses",
-        ),
+        (ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)), False, f"{OLDER_IN_FORCE}; it refuses"),
     ],
     ids=["no service", "in force", "not yet", "refused"],
 )
@@ -83,7 +77,7 @@ def test_a_file_is_awaited_that_a_living_service_may_take(
     """Without a service the queue is closed, and one that refuses the file says so at once."""
     poller = replace(ALIVE, configuration=known)
 
-    assert (
-        is_config_reload_awaited(poller),
-        stale_configuration_reason(poller)[: len(told) or None],
-    ) == (expected, told)
+    assert (is_config_reload_awaited(poller), stale_configuration_reason(poller)[: len(told) or None]) == (
+        expected,
+        told,
+    )

@@ -2,11 +2,7 @@
 
 from gridbridge.batch.gridengine.qconf import setup_edit_shell_line
 from gridbridge.decisions.site.running_site_checks import worst_finding_state
-from gridbridge.decisions.site.unconfigured_queues import (
-    MAKE_SAFE_TMPDIR,
-    queues_by_tmpdir,
-    writable_tmpdir_findings,
-)
+from gridbridge.decisions.site.unconfigured_queues import MAKE_SAFE_TMPDIR, queues_by_tmpdir, writable_tmpdir_findings
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 
 QUEUES = {
@@ -42,7 +38,4 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
 
 
 def test_a_note_is_no_warning() -> None:
-    assert (
-        worst_finding_state(tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"})))
-        == FindingSeverity.OK
-    )
+    assert worst_finding_state(tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))) == FindingSeverity.OK

@@ -26,10 +26,6 @@ def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], wha
     (found,) = unconfigured_queue_findings(queues, POLICY)
 
     why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
-    assert (found.item, found.state, found.found) == (
-        "queue transfer-gamma",
-        FindingSeverity.BROKEN,
-        why,
-    )
+    assert (found.item, found.state, found.found) == ("queue transfer-gamma", FindingSeverity.BROKEN, why)
     assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint
     assert "qconf -dq transfer-gamma" in found.hint

@@ -37,8 +37,7 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
     expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
     assert (told.state, told.found, told.right) == (FindingSeverity.BROKEN, expected, NEW)
     assert told.hint == (
-        "systemctl restart gridbridge-runner gridbridge-nikita; "
-        "without systemd `kill 42 43`, start each as before"
+        "systemctl restart gridbridge-runner gridbridge-nikita; without systemd `kill 42 43`, start each as before"
     )
 
 
@@ -50,9 +49,7 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
         ((0, None), "end each, the load sensor starts the poller"),
     ],
 )
-def test_a_poller_that_the_sensor_started_is_ended_by_its_number(
-    pids: tuple[int, int | None], without: str
-) -> None:
+def test_a_poller_that_the_sensor_started_is_ended_by_its_number(pids: tuple[int, int | None], without: str) -> None:
     """No command line has the name gridbridge-poller there."""
     programs = {
         program: running(OLD, pid)
@@ -68,15 +65,7 @@ def test_nothing_that_runs_is_nothing_old() -> None:
 
 
 @pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
-def test_a_version_without_its_commit_is_compared_by_its_number(
-    version: str, installed: str
-) -> None:
+def test_a_version_without_its_commit_is_compared_by_its_number(version: str, installed: str) -> None:
     """Nobody may know the commit, as of a package that was built without git."""
-    assert (
-        program_version_finding({"gridbridge-poller": running(version)}, installed).state
-        == FindingSeverity.OK
-    )
-    assert (
-        program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state
-        == FindingSeverity.BROKEN
-    )
+    assert program_version_finding({"gridbridge-poller": running(version)}, installed).state == FindingSeverity.OK
+    assert program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state == FindingSeverity.BROKEN

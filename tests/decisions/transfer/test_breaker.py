@@ -74,10 +74,7 @@ def failed(
 
 
 def fail(
-    news: Iterable[BreakerEvidence],
-    since: PublishedClusterBreaker = NONE,
-    at: datetime = NOW,
-    *others: Transfer,
+    news: Iterable[BreakerEvidence], since: PublishedClusterBreaker = NONE, at: datetime = NOW, *others: Transfer
 ) -> PublishedClusterBreaker:
     for one in news:
         since = circuit_breaker.update_breaker(since, one, others, at, POLICY)
@@ -100,21 +97,14 @@ KILLED = ended(TransferOutcome.SIGNAL, TransferFailureCause.LOST, signal="9")
         (TRIED, TransferFailureCause.UNREACHED),
         ({"cause": TransferFailureCause.DENIED, **OVER}, TransferFailureCause.DENIED),
         (ended(TransferOutcome.ERROR, TransferFailureCause.BLOCKED), TransferFailureCause.BLOCKED),
-        (
-            ended(TransferOutcome.ERROR, TransferFailureCause.VANISHED),
-            TransferFailureCause.VANISHED,
-        ),
+        (ended(TransferOutcome.ERROR, TransferFailureCause.VANISHED), TransferFailureCause.VANISHED),
         (ended(TransferOutcome.ERROR, TransferFailureCause.HOST), TransferFailureCause.HOST),
         (ended(TransferOutcome.REQUEUE, TransferFailureCause.LOST), TransferFailureCause.LOST),
         (KILLED, TransferFailureCause.LOST),
         (KILLED | {"remote_state": job_state("r")}, ""),
         (ended(TransferOutcome.REQUEUE, TransferFailureCause.PREEMPTED), ""),
         (ended(TransferOutcome.SIGNAL, TransferFailureCause.PREEMPTED, signal="9"), ""),
-        (
-            ended(TransferOutcome.REQUEUE, TransferFailureCause.LOST)
-            | {"remote_state": job_state("r")},
-            "",
-        ),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.LOST) | {"remote_state": job_state("r")}, ""),
         (ended(TransferOutcome.ERROR, TransferFailureCause.JOB), ""),
         (ended(TransferOutcome.ERROR, TransferFailureCause.UNKNOWN), ""),
         (ended(TransferOutcome.ERROR), ""),
@@ -135,21 +125,14 @@ KILLED = ended(TransferOutcome.SIGNAL, TransferFailureCause.LOST, signal="9")
         ({"reason": "beta refused it: no", **OVER}, ""),
     ],
 )
-def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(
-    news: dict[str, object], cause: str
-) -> None:
+def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(news: dict[str, object], cause: str) -> None:
     assert circuit_breaker.fast_failure_cause(transfer(), transfer(**news), POLICY) == cause
 
 
 def test_what_was_told_before_is_no_news() -> None:
     told = transfer(**TRIED)
 
-    assert (
-        circuit_breaker.breaker_evidence_of_transfer(
-            told, told.but(reason="tried in vain: nothing"), POLICY
-        )
-        is None
-    )
+    assert circuit_breaker.breaker_evidence_of_transfer(told, told.but(reason="tried in vain: nothing"), POLICY) is None
 
 
 @pytest.mark.parametrize("cause", sorted(CLUSTER_FAULTS))
@@ -171,9 +154,7 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
         (TRIED, BreakerEvidenceKind.FAILED),
     ],
 )
-def test_news_tells_what_became_of_a_job(
-    change: dict[str, object], sign: BreakerEvidenceKind
-) -> None:
+def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: BreakerEvidenceKind) -> None:
     told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
 
     assert told is not None
@@ -203,9 +184,7 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
     """Also one that was put back: no queue is told of it any more."""
     state = job_state(letters)
     row = JobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
-    home = ClusterSnapshot(
-        cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
-    )
+    home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
 
     assert failure_of(7).is_proved(home) is is_proved
 
@@ -272,9 +251,7 @@ def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -
 
 
 def test_a_job_that_ran_clears_all() -> None:
-    ran = circuit_breaker.breaker_evidence_of_transfer(
-        transfer(), transfer(remote_state=job_state("r")), POLICY
-    )
+    ran = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
     assert circuit_breaker.update_breaker(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
@@ -295,15 +272,11 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
     told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
     assert told
 
-    assert [
-        each.job for each in circuit_breaker.clear_owner_breaker_failures(known, told).failed
-    ] == jobs
+    assert [each.job for each in circuit_breaker.clear_owner_breaker_failures(known, told).failed] == jobs
 
 
 def test_what_is_not_proved_opens_nothing() -> None:
-    ran = circuit_breaker.breaker_evidence_of_transfer(
-        transfer(), transfer(remote_state=job_state("r")), POLICY
-    )
+    ran = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
     assert circuit_breaker.clear_owner_breaker_failures(failed(1, 2, 3), ran) == failed(1, 2, 3)
@@ -312,12 +285,7 @@ def test_what_is_not_proved_opens_nothing() -> None:
 def test_so_many_jobs_in_a_row_close_the_queues() -> None:
     assert failed(1, 2).until is None
     assert failed(1, 2, 3) == PublishedClusterBreaker(
-        cluster="beta",
-        owners=("alice",),
-        times=1,
-        failures=3,
-        until=after(60),
-        cause=TransferFailureCause.UNREACHED,
+        cluster="beta", owners=("alice",), times=1, failures=3, until=after(60), cause=TransferFailureCause.UNREACHED
     )
 
 
@@ -326,9 +294,7 @@ def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
 
 
 def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
-    assert (
-        failed(3, 4, since=circuit_breaker.forget_submission_failures(failed(1, 2))).until is None
-    )
+    assert failed(3, 4, since=circuit_breaker.forget_submission_failures(failed(1, 2))).until is None
 
 
 def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
@@ -365,9 +331,7 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
     [(59, None, True), (61, None, False), (65, 62, True), (65, 50, False), (130, 62, False)],
     ids=["not over", "over", "a probe is out", "an older job", "the probe is no news any more"],
 )
-def test_one_job_is_let_in_when_the_time_is_over(
-    now_s: float, probe_s: float | None, is_closed: bool
-) -> None:
+def test_one_job_is_let_in_when_the_time_is_over(now_s: float, probe_s: float | None, is_closed: bool) -> None:
     probes = [transfer(created_at=after(probe_s), listed=OwnershipProof.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
@@ -385,9 +349,7 @@ def test_what_homes_list_does_not_have_is_no_probe() -> None:
 
 def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     closed = failed(1, 2, 3)
-    probes = [
-        transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)
-    ]
+    probes = [transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)]
     first = circuit_breaker.first_probe_times(closed, probes)
 
     assert first == {"alice": after(62)}

@@ -14,13 +14,7 @@ from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
-from tests.decisions.transfer.test_transfer_policy import (
-    NAME,
-    VERDICT,
-    a_row,
-    a_snapshot,
-    a_transfer,
-)
+from tests.decisions.transfer.test_transfer_policy import NAME, VERDICT, a_row, a_snapshot, a_transfer
 
 TASK = "gb.alpha.7.3.1"
 KEPT = GuardRelevantRequest(owner="alice", is_deferred=True, hard=(), queues="")
@@ -55,14 +49,10 @@ OURS = ("transfer-beta",)
         "is adopted",
     ],
 )
-def test_a_running_task_without_its_hold_is_held_again(
-    transfer: Transfer, letters: str, expected: bool
-) -> None:
+def test_a_running_task_without_its_hold_is_held_again(transfer: Transfer, letters: str, expected: bool) -> None:
     rows = [a_row(7, letters)] if letters else []
 
-    assert transfers_without_hold([transfer], a_snapshot("alpha", 9, *rows)) == (
-        {NAME} if expected else set()
-    )
+    assert transfers_without_hold([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
 
 
 def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
@@ -112,8 +102,6 @@ def test_what_a_user_has_changed_is_guarded_again(
 
 def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
     """One that is away itself is none: its owner can write into its context."""
-    waiting = {
-        number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
-    }
+    waiting = {number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))}
 
     assert qresub_jobs_with_copied_guard(waiting, jobs_away=(7, 9)) == (8,)

@@ -43,18 +43,10 @@ RECORD = TransferMessage(
     wake="f0",
 )
 ENDED = TransferMessage(
-    kind=TransferMessageKind.ENDED,
-    transfer=NAME,
-    remote_id="40",
-    outcome=TransferOutcome.EXIT,
-    exit_status="3",
+    kind=TransferMessageKind.ENDED, transfer=NAME, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="3"
 )
-DEAD = TransferMessage(
-    kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD
-)
-CLOSED = TransferMessage(
-    kind=TransferMessageKind.CLOSED, transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0"
-)
+DEAD = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD)
+CLOSED = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -> Transfer:
@@ -65,9 +57,7 @@ def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -
     return known
 
 
-def tell(
-    known: Transfer | None, message: TransferMessage, now: datetime = NOON
-) -> Transfer | RejectedStarterMessage:
+def tell(known: Transfer | None, message: TransferMessage, now: datetime = NOON) -> Transfer | RejectedStarterMessage:
     record = f"/spool/m.{now:%H%M%S}"
     return apply_starter_message(known, message, uid=ALICE, owner="alice", record=record, now=now)
 
@@ -106,11 +96,7 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
         (RECORD, ENDED.but(signal="x"), "the signal is no number"),
         (RECORD, CLOSED.but(signal="9" * 26), "the signal is no number"),
         (RECORD, ENDED.but(outcome=TransferOutcome.SIGNAL, signal=""), "invalid job end: 'signal'"),
-        (
-            RECORD,
-            ENDED.but(outcome=TransferOutcome.SIGNAL, signal="0"),
-            "invalid job end: 'signal'",
-        ),
+        (RECORD, ENDED.but(outcome=TransferOutcome.SIGNAL, signal="0"), "invalid job end: 'signal'"),
         (None, RECORD.but(remote_id="x"), "the remote id is no number"),
         (None, RECORD.but(remote_id="-1"), "the remote id is no number"),
         (None, RECORD.but(remote_id="\u00b2"), "the remote id is no number"),
@@ -120,14 +106,10 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_is_rejected(
-    known: TransferMessage | None, message: TransferMessage, reason: str
-) -> None:
+def test_what_cannot_be_is_rejected(known: TransferMessage | None, message: TransferMessage, reason: str) -> None:
     before = take(None, known) if known else None
 
-    assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedStarterMessage(
-        what=NAME, reason=reason
-    )
+    assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedStarterMessage(what=NAME, reason=reason)
 
 
 def test_an_end_before_any_id_is_not_ours() -> None:
@@ -164,9 +146,7 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
     ],
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
-def test_a_record_names_a_queue_of_ours_and_where_it_leads(
-    message: TransferMessage, reason: str
-) -> None:
+def test_a_record_names_a_queue_of_ours_and_where_it_leads(message: TransferMessage, reason: str) -> None:
     refused = reject_wrong_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
@@ -182,10 +162,7 @@ def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
 
 
 def test_a_suspended_job_may_go_on() -> None:
-    messages = [
-        DEAD.but(desired=DesiredLocalJobState.SUSPENDED),
-        DEAD.but(desired=DesiredLocalJobState.RUNNING),
-    ]
+    messages = [DEAD.but(desired=DesiredLocalJobState.SUSPENDED), DEAD.but(desired=DesiredLocalJobState.RUNNING)]
 
     assert take(None, RECORD, *messages).desired == DesiredLocalJobState.RUNNING
 
@@ -222,9 +199,7 @@ def test_what_comes_after_the_end_changes_nothing(late: TransferMessage) -> None
 
 def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
     """The first attempt of a task may be read of together with its second of the same name."""
-    second = take(
-        None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.but(wake="f1")
-    )
+    second = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.but(wake="f1"))
 
     assert take(second, CLOSED.but(wake="f0"), later_s=9) == second
     assert take(second, CLOSED.but(wake="f1"), later_s=9).is_over
@@ -290,21 +265,12 @@ ANY = st.builds(
             "transfer": st.just(NAME),
         },
         optional={
-            "phase": st.sampled_from(
-                [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED, "x"]
-            ),
+            "phase": st.sampled_from([StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED, "x"]),
             "remote_id": st.sampled_from(["", "0", "40", "41", "x"]),
             "desired": st.sampled_from(
-                [
-                    DesiredLocalJobState.RUNNING,
-                    DesiredLocalJobState.SUSPENDED,
-                    DesiredLocalJobState.DEAD,
-                    "x",
-                ]
+                [DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD, "x"]
             ),
-            "outcome": st.sampled_from(
-                [TransferOutcome.EXIT, TransferOutcome.SIGNAL, TransferOutcome.ERROR, "x"]
-            ),
+            "outcome": st.sampled_from([TransferOutcome.EXIT, TransferOutcome.SIGNAL, TransferOutcome.ERROR, "x"]),
             "exit_status": st.sampled_from(["", "0", "255", "x"]),
             "signal": st.sampled_from(["", "9", "x"]),
             "wake": st.sampled_from(["", "f0", "../x"]),
@@ -324,10 +290,7 @@ def test_in_any_order_what_is_known_stays_known(messages: list[TransferMessage])
             continue
         known = after
         assert (after.name, after.uid, after.owner) == (NAME, ALICE, "alice")
-        assert (
-            before.desired != DesiredLocalJobState.DEAD
-            or after.desired == DesiredLocalJobState.DEAD
-        )
+        assert before.desired != DesiredLocalJobState.DEAD or after.desired == DesiredLocalJobState.DEAD
         assert before.remote_id in (0, after.remote_id)
         assert before.verdict in (None, after.verdict)
         assert before.closed_at in (None, after.closed_at)
@@ -397,11 +360,7 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
     reply = transfer_for_restarted_task((take(None, RECORD),), ASK)
 
     assert reply
-    assert (reply.kind, reply.phase, reply.remote_id) == (
-        TransferMessageKind.RECORD,
-        StarterPhase.RELEASED,
-        "40",
-    )
+    assert (reply.kind, reply.phase, reply.remote_id) == (TransferMessageKind.RECORD, StarterPhase.RELEASED, "40")
 
 
 @pytest.mark.parametrize(
@@ -410,10 +369,7 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
         (ENDED, "exit status 3"),
         (ENDED.but(outcome=TransferOutcome.SIGNAL, signal="9"), "killed by signal 9"),
         (ENDED.but(outcome=TransferOutcome.REQUEUE), "comes home to run again"),
-        (
-            ENDED.but(outcome=TransferOutcome.ERROR, reason="no shell"),
-            "needs an administrator: no shell",
-        ),
+        (ENDED.but(outcome=TransferOutcome.ERROR, reason="no shell"), "needs an administrator: no shell"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -432,9 +388,7 @@ WHY = "ssh: far does not let the key of alice into the account al"
     ],
     ids=["submitting", "held"],
 )
-def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
-    record: TransferMessage, told: str
-) -> None:
+def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(record: TransferMessage, told: str) -> None:
     before = take(None, record)
     after = take(before, record.but(reason=WHY), later_s=5)
 
@@ -458,9 +412,7 @@ def test_trouble_is_over_with_the_next_phase() -> None:
 def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
     """A job with -notify that is put back dies of its warning, and runs again."""
     end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
-    closed = CLOSED.but(
-        outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD
-    )
+    closed = CLOSED.but(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD)
     begun = take(None, RECORD.but(guard=guard), end)
 
     ended = take(begun, closed, later_s=1)

@@ -16,15 +16,7 @@ from gridbridge.model.transfer.claim import FENCED
 from gridbridge.model.transfer.transfer_round_plan import TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
-from tests.decisions.transfer.test_transfer_policy import (
-    NAME,
-    NOON,
-    a_row,
-    a_situation,
-    a_snapshot,
-    a_transfer,
-    second,
-)
+from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_situation, a_snapshot, a_transfer, second
 from tests.states import job_state
 
 ENDED = a_transfer(closed_at=NOON)
@@ -61,14 +53,10 @@ ENDED = a_transfer(closed_at=NOON)
         "gone",
     ],
 )
-def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
-    letters: str, at_s: float, expected: bool
-) -> None:
+def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(letters: str, at_s: float, expected: bool) -> None:
     actions = list(plan_outliving_job_deletions([ENDED], a_situation(remote=letters, at_s=at_s)))
 
-    assert [action.act for action in actions] == (
-        [TransferActKind.DELETE_REMOTE] if expected else []
-    )
+    assert [action.act for action in actions] == ([TransferActKind.DELETE_REMOTE] if expected else [])
 
 
 def test_it_is_said_why_it_is_deleted() -> None:
@@ -98,11 +86,7 @@ def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
 @pytest.mark.parametrize("letters", ["qw", "hqw"])
 @pytest.mark.parametrize(
     ("name", "owner", "expected"),
-    [
-        (ENDED.name, ENDED.owner, True),
-        (ENDED.name, "bob", False),
-        ("gb.alpha.99.0.1", ENDED.owner, False),
-    ],
+    [(ENDED.name, ENDED.owner, True), (ENDED.name, "bob", False), ("gb.alpha.99.0.1", ENDED.owner, False)],
     ids=["its own", "another's", "of another transfer"],
 )
 def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
@@ -119,9 +103,7 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
 
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:
-    assert (
-        list(plan_outliving_job_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
-    )
+    assert list(plan_outliving_job_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
 
 
 @pytest.mark.parametrize(
@@ -135,12 +117,8 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
     ],
     ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
 )
-def test_what_a_job_made_is_kept_unless_it_was_deleted(
-    outcome: str, desired: str, expected: bool
-) -> None:
-    ended = ENDED.but(
-        desired=desired, verdict=TransferMessage(outcome=outcome) if outcome else None
-    )
+def test_what_a_job_made_is_kept_unless_it_was_deleted(outcome: str, desired: str, expected: bool) -> None:
+    ended = ENDED.but(desired=desired, verdict=TransferMessage(outcome=outcome) if outcome else None)
 
     assert may_remote_folder_have_outputs(ended) == expected
 
@@ -154,10 +132,7 @@ def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
 def a_held(**values: object) -> TransferDecisionInputs:
     row = a_row(40, "hqw", **({"name": NAME} | values))
     return TransferDecisionInputs(
-        home="alpha",
-        now=second(61),
-        snapshots={"beta": a_snapshot("beta", 60, row)},
-        asleep=frozenset(),
+        home="alpha", now=second(61), snapshots={"beta": a_snapshot("beta", 60, row)}, asleep=frozenset()
     )
 
 
@@ -174,11 +149,7 @@ def a_held(**values: object) -> TransferDecisionInputs:
         ([], a_held(since=second(0), name="gb.alpha.x"), ""),
         ([], a_held(since=second(0), name="sleep"), ""),
         ([a_transfer(remote_id=39, owner="bob")], a_held(since=second(9)), ""),
-        (
-            [a_transfer(remote_id=0, owner="bob")],
-            a_held(since=second(0)),
-            "no transfer with the job's name is open",
-        ),
+        ([a_transfer(remote_id=0, owner="bob")], a_held(since=second(0)), "no transfer with the job's name is open"),
     ],
     ids=[
         "recorded",

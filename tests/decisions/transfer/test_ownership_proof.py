@@ -7,12 +7,7 @@ import pytest
 from gridbridge.decisions.transfer import local_task_ownership
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -99,9 +94,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     ],
     ids=["gone", "another's job", "put back", "another task of theirs"],
 )
-def test_one_that_is_over_may_have_left_but_not_become_anothers(
-    what: ClusterSnapshot, listed: str
-) -> None:
+def test_one_that_is_over_may_have_left_but_not_become_anothers(what: ClusterSnapshot, listed: str) -> None:
     assert local_task_ownership.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 

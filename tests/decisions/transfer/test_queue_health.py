@@ -13,11 +13,7 @@ from gridbridge.decisions.transfer.service_and_queue_health import (
     report_transfer_queue_status,
     why_breaker_closed_queues,
 )
-from gridbridge.model.published import (
-    PublishedClusterBreaker,
-    PublishedConfigurationStatus,
-    PublishedFilesSnapshot,
-)
+from gridbridge.model.published import PublishedClusterBreaker, PublishedConfigurationStatus, PublishedFilesSnapshot
 from gridbridge.model.status_report import format_duration
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
@@ -39,9 +35,7 @@ def closed_by(what: PublishedFilesSnapshot) -> str:
 )
 def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
     until = NOW + timedelta(minutes=left_min)
-    known = PublishedClusterBreaker(
-        cluster="beta", failures=5, until=until, cause=TransferFailureCause.LOST
-    )
+    known = PublishedClusterBreaker(cluster="beta", failures=5, until=until, cause=TransferFailureCause.LOST)
 
     told = why_breaker_closed_queues("beta", shown(breakers={"beta": known}), NOW)
 
@@ -66,9 +60,7 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
             id="an error counts more than an alarm",
         ),
         pytest.param(
-            at_home("a"),
-            "its load values are fine: the next load report opens it",
-            id="the load report is behind",
+            at_home("a"), "its load values are fine: the next load report opens it", id="the load report is behind"
         ),
         pytest.param(
             shown(load=load({**OPEN, "gb_beta_pending": "10"})),
@@ -94,9 +86,7 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
         ),
         pytest.param(shown(load=None), "its load values are too old", id="no load values"),
         pytest.param(
-            shown(clusters={"alpha": cluster("alpha")}),
-            "the home cluster does not list this queue",
-            id="no such queue",
+            shown(clusters={"alpha": cluster("alpha")}), "the home cluster does not list this queue", id="no such queue"
         ),
     ],
 )
@@ -120,17 +110,12 @@ def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
 
 
 def test_a_service_that_never_published_is_an_alarm() -> None:
-    assert (
-        poller_silence_alarm(PublishedFilesSnapshot(), NOW)
-        == "gridbridge-poller has never published anything here"
-    )
+    assert poller_silence_alarm(PublishedFilesSnapshot(), NOW) == "gridbridge-poller has never published anything here"
 
 
 def a_service_that_refuses(*problems: str) -> PublishedFilesSnapshot:
     """Return a service whose newest gridbridge.toml is not in force for these reasons."""
-    known = PublishedConfigurationStatus(
-        sha256="1f", since=NOW, refused_sha256="2e", refused=problems
-    )
+    known = PublishedConfigurationStatus(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
     return shown(service=replace(service(), configuration=known))
 
 
@@ -172,14 +157,7 @@ def test_a_cluster_that_never_answered_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [
-        (-1, "0 s"),
-        (119, "119 s"),
-        (120, "2 min"),
-        (7199, "119 min"),
-        (7320, "2 h 2 min"),
-        (172800, "2 d 0 h"),
-    ],
+    [(-1, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7320, "2 h 2 min"), (172800, "2 d 0 h")],
 )
 def test_ages_have_one_or_two_units(seconds: int, words: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == words

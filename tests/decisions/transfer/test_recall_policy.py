@@ -10,12 +10,7 @@ from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecis
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,29 +50,16 @@ def due(
     """Return the jobs that are due, and why."""
     rows = {
         one.remote_id: (
-            JobListRow(
-                job_id=one.remote_id,
-                name="x",
-                owner=one.owner,
-                state=job_state(letters),
-                slots=slots,
-            ),
+            JobListRow(job_id=one.remote_id, name="x", owner=one.owner, state=job_state(letters), slots=slots),
         )
         for one in transfers
     }
-    beta = ClusterSnapshot(
-        cluster="beta", taken_at=NOW - timedelta(seconds=age_s), jobs=rows, pending=40, free_slots=0
-    )
+    beta = ClusterSnapshot(cluster="beta", taken_at=NOW - timedelta(seconds=age_s), jobs=rows, pending=40, free_slots=0)
     situation = TransferDecisionInputs(
-        home="alpha",
-        now=NOW,
-        snapshots={"beta": beta},
-        asleep=frozenset(f"w{one.remote_id}" for one in transfers),
+        home="alpha", now=NOW, snapshots={"beta": beta}, asleep=frozenset(f"w{one.remote_id}" for one in transfers)
     )
     troubles = {"beta": trouble} if trouble else {}
-    found = recall_policy.plan_recalls(
-        transfers, situation, {"transfer-beta": queue}, troubles, free
-    )
+    found = recall_policy.plan_recalls(transfers, situation, {"transfer-beta": queue}, troubles, free)
     return [(one.transfer.remote_id, one.why) for one in found]
 
 

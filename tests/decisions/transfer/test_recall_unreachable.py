@@ -6,22 +6,14 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.remote_accounting_verdicts import (
-    FENCED_STATUS,
-    verdict_from_accounting,
-)
+from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, verdict_from_accounting
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import JobEnd
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
 from tests.states import job_state
 
@@ -33,46 +25,30 @@ def claimed(**values: object) -> Transfer:
     return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
 
 
-def situation(
-    one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
-) -> TransferDecisionInputs:
+def situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> TransferDecisionInputs:
     """Return a situation in which beta last answered so long ago."""
     there = JobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
     here = JobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
-    beta = ClusterSnapshot(
-        cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0
-    )
-    alpha = ClusterSnapshot(
-        cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9
-    )
+    beta = ClusterSnapshot(cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0)
+    alpha = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9)
     return TransferDecisionInputs(
-        home="alpha",
-        now=NOW,
-        snapshots={"alpha": alpha, "beta": beta},
-        asleep=frozenset({one.wake}),
+        home="alpha", now=NOW, snapshots={"alpha": alpha, "beta": beta}, asleep=frozenset({one.wake})
     )
 
 
 def due(
-    one: Transfer,
-    free: int = 9,
-    queue: TransferQueue = QUEUE,
-    seen: TransferDecisionInputs | None = None,
+    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: TransferDecisionInputs | None = None
 ) -> list[str]:
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
-    return [
-        each.why
-        for each in recall_policy.plan_recalls([old], seen or situation(old), queues, {}, free)
-    ]
+    return [each.why for each in recall_policy.plan_recalls([old], seen or situation(old), queues, {}, free)]
 
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
     assert due(claimed(), free=3) == [
-        "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
-        " it needs 1 slot and 3 are free here"
+        "recalled from beta: beta has not answered for 5 min, 5 min is the limit, it needs 1 slot and 3 are free here"
     ]
 
 
@@ -144,15 +120,11 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
     ],
     ids=["started", "waiting", "granted", "home's", "deleted", "another's", "by file"],
 )
-def test_a_grant_is_given_once_to_a_job_that_has_started(
-    one: Transfer, letters: str, waits: bool
-) -> None:
+def test_a_grant_is_given_once_to_a_job_that_has_started(one: Transfer, letters: str, waits: bool) -> None:
     assert recall_policy.waits_for_claim_grant(one, situation(one, 1, letters)) is waits
 
 
-@pytest.mark.parametrize(
-    ("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"]
-)
+@pytest.mark.parametrize(("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"])
 def test_199_is_a_fence_only_of_a_job_that_got_no_grant(who: str, claim: str) -> None:
     end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
     verdict = verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)

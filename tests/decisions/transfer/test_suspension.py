@@ -4,27 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.suspension_mismatch import (
-    SuspensionMismatch,
-    find_suspension_mismatch,
-)
+from gridbridge.decisions.transfer.suspension_mismatch import SuspensionMismatch, find_suspension_mismatch
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RUNNING, SUSPENDED, DEAD = (
-    DesiredLocalJobState.RUNNING,
-    DesiredLocalJobState.SUSPENDED,
-    DesiredLocalJobState.DEAD,
-)
+RUNNING, SUSPENDED, DEAD = (DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD)
 SHOWS = frozenset({"beta"})
 END = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
@@ -63,9 +51,7 @@ def shown(
     """Return what home's answer to a question of that second shows of it."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
-    situation = TransferDecisionInputs(
-        home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes
-    )
+    situation = TransferDecisionInputs(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
     return find_suspension_mismatch(one, situation, shows)
 
 
@@ -107,9 +93,7 @@ def shown(
         ("", SUSPENDED, "hs", ""),
     ],
 )
-def test_what_home_lists_goes_before_what_methods_told(
-    home: str, told: str, remote: str, expected: str
-) -> None:
+def test_what_home_lists_goes_before_what_methods_told(home: str, told: str, remote: str, expected: str) -> None:
     found = shown(a_transfer(home, told, remote))
 
     assert (found.desired if found else "") == expected
@@ -129,9 +113,7 @@ def test_what_home_lists_goes_before_what_methods_told(
     ],
     ids=["old news", "no starter", "an end", "over", "nothing there", "old", "unseen", "missing"],
 )
-def test_nothing_is_put_right_by_old_answers_or_when_more_is_known(
-    one: Transfer, at_s: float, asleep: bool
-) -> None:
+def test_nothing_is_put_right_by_old_answers_or_when_more_is_known(one: Transfer, at_s: float, asleep: bool) -> None:
     assert shown(one, at_s, asleep=asleep) is None
 
 
@@ -158,8 +140,7 @@ def test_only_two_answers_in_a_row_of_each_side_are_sure(
     first: tuple[int, int], then: tuple[int, int], is_sure: bool
 ) -> None:
     before, after = (
-        shown(a_transfer("hs", SUSPENDED, "r", seen_at=second(beta)), alpha)
-        for alpha, beta in (first, then)
+        shown(a_transfer("hs", SUSPENDED, "r", seen_at=second(beta)), alpha) for alpha, beta in (first, then)
     )
 
     assert before

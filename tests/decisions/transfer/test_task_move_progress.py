@@ -16,9 +16,7 @@ from tests.states import job_state
 HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 
-def situation(
-    there: str = "qw", here: str = "", queue: str = "", age_s: float = 1
-) -> TransferDecisionInputs:
+def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferDecisionInputs:
     """Return what beta and home list of the task; no letters: nothing."""
     beta = {7: (JobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
     home = {7: (JobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
@@ -27,11 +25,7 @@ def situation(
         now=NOW,
         snapshots={
             name: ClusterSnapshot(
-                cluster=name,
-                taken_at=NOW - timedelta(seconds=age_s),
-                jobs=jobs,
-                pending=0,
-                free_slots=0,
+                cluster=name, taken_at=NOW - timedelta(seconds=age_s), jobs=jobs, pending=0, free_slots=0
             )
             for name, jobs in (("beta", beta), ("alpha", home))
         },
@@ -47,26 +41,12 @@ def situation(
         pytest.param({}, "", "", id="an answer without it"),
         pytest.param({}, "r", "it has started there", id="it runs"),
         pytest.param({"closed_at": NOW}, "", "it has ended there", id="over"),
-        pytest.param(
-            {"verdict": TransferMessage(outcome=TransferOutcome.EXIT)},
-            "",
-            "it has ended there",
-            id="ended",
-        ),
-        pytest.param(
-            {"desired": DesiredLocalJobState.DEAD}, "qw", "it is to be dead", id="deleted"
-        ),
-        pytest.param(
-            {"desired": DesiredLocalJobState.SUSPENDED},
-            "qw",
-            "it is to be suspended",
-            id="suspended",
-        ),
+        pytest.param({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "it has ended there", id="ended"),
+        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", "it is to be dead", id="deleted"),
+        pytest.param({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "it is to be suspended", id="suspended"),
     ],
 )
-def test_what_has_started_or_is_unwanted_is_not_moved(
-    changes: dict[str, Any], there: str, expected: str
-) -> None:
+def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], there: str, expected: str) -> None:
     assert recall_policy.why_move_is_impossible(waiting(**changes), situation(there)) == expected
 
 
@@ -83,10 +63,7 @@ def test_what_has_started_or_is_unwanted_is_not_moved(
 def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
-    assert (
-        recall_policy.is_waiting_task_recallable(transfer, situation(there, age_s=age_s))
-        is expected
-    )
+    assert recall_policy.is_waiting_task_recallable(transfer, situation(there, age_s=age_s)) is expected
 
 
 @pytest.mark.parametrize(

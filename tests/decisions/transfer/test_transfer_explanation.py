@@ -2,15 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.transfer_explanation import (
-    explain_transfer_attempt,
-    explain_transfer_wait,
-)
-from gridbridge.model.published import (
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-    PublishedTransferHistory,
-)
+from gridbridge.decisions.transfer.transfer_explanation import explain_transfer_attempt, explain_transfer_wait
+from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
@@ -76,23 +69,13 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             "a resume: it is suspended at beta with its queue",
             id="suspended by its queue there",
         ),
+        pytest.param(transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)", id="waiting"),
         pytest.param(
-            transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)", id="waiting"
+            transfer(remote_state="hqw"), shown(), "its hold at beta to be released there", id="held by somebody there"
         ),
+        pytest.param(transfer(remote_state=""), shown(), "the next answer of beta", id="not seen yet"),
         pytest.param(
-            transfer(remote_state="hqw"),
-            shown(),
-            "its hold at beta to be released there",
-            id="held by somebody there",
-        ),
-        pytest.param(
-            transfer(remote_state=""), shown(), "the next answer of beta", id="not seen yet"
-        ),
-        pytest.param(
-            transfer(),
-            UNHEARD,
-            "news of host beta-n1, which beta does not hear of",
-            id="its host is unknown",
+            transfer(), UNHEARD, "news of host beta-n1, which beta does not hear of", id="its host is unknown"
         ),
         pytest.param(
             transfer(cause=TransferFailureCause.DROPPED, desired="dead"),
@@ -104,8 +87,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(),
             SILENT,
-            "beta, which has not answered for 4 s: qstat: no answer in time;"
-            " until it answers the job counts as alive",
+            "beta, which has not answered for 4 s: qstat: no answer in time; until it answers the job counts as alive",
             id="its cluster is silent",
         ),
         pytest.param(
@@ -121,23 +103,15 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="error state",
         ),
         pytest.param(
-            transfer(desired="dead"),
-            shown(),
-            "beta to delete its job there: it was deleted here",
-            id="deleted here",
+            transfer(desired="dead"), shown(), "beta to delete its job there: it was deleted here", id="deleted here"
         ),
         pytest.param(
-            transfer(outcome="exit status 3"),
-            SILENT,
-            "its starter, to take the end home (exit status 3)",
-            id="ended",
+            transfer(outcome="exit status 3"), SILENT, "its starter, to take the end home (exit status 3)", id="ended"
         ),
         pytest.param(transfer(closed_at=NOW), shown(), "", id="over"),
     ],
 )
-def test_a_transfer_says_what_it_waits_for(
-    one: PublishedTransfer, what: PublishedFilesSnapshot, words: str
-) -> None:
+def test_a_transfer_says_what_it_waits_for(one: PublishedTransfer, what: PublishedFilesSnapshot, words: str) -> None:
     assert explain_transfer_wait(one, what, NOW) == words
 
 

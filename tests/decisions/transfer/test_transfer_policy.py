@@ -81,18 +81,11 @@ def a_snapshot(
     jobs: dict[int, tuple[JobListRow, ...]] = {}
     for row in rows:
         jobs[row.job_id] = (*jobs.get(row.job_id, ()), row)
-    return ClusterSnapshot(
-        cluster=cluster, taken_at=second(at_s), jobs=jobs, pending=3, free_slots=4, queues=queues
-    )
+    return ClusterSnapshot(cluster=cluster, taken_at=second(at_s), jobs=jobs, pending=3, free_slots=4, queues=queues)
 
 
 def a_situation(
-    *,
-    local: str | None = "r",
-    remote: str | None = "r",
-    at_s: float = 60,
-    asleep: bool = True,
-    name: str = "x",
+    *, local: str | None = "r", remote: str | None = "r", at_s: float = 60, asleep: bool = True, name: str = "x"
 ) -> TransferDecisionInputs:
     """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
     snapshots = {}
@@ -101,10 +94,7 @@ def a_situation(
             rows = [a_row(job, state, name=name)] if state else []
             snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
     return TransferDecisionInputs(
-        home="alpha",
-        now=second(at_s + 1),
-        snapshots=snapshots,
-        asleep=frozenset({"f0"} if asleep else ()),
+        home="alpha", now=second(at_s + 1), snapshots=snapshots, asleep=frozenset({"f0"} if asleep else ())
     )
 
 
@@ -132,12 +122,8 @@ def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothi
     assert acts(a_transfer(), replace(situation, deleted_at_home={NAME: since})) == expected
 
 
-@pytest.mark.parametrize(
-    ("local", "expected"), [("r", False), ("dr", True), ("", True), (None, False)]
-)
-def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(
-    local: str | None, expected: bool
-) -> None:
+@pytest.mark.parametrize(("local", "expected"), [("r", False), ("dr", True), ("", True), (None, False)])
+def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(local: str | None, expected: bool) -> None:
     situation = a_situation(local=local)
 
     assert is_deleted_at_home(observed(a_transfer(), situation), situation) == expected
@@ -153,40 +139,16 @@ def test_a_job_that_runs_needs_nothing() -> None:
         # A verdict goes to whoever can take it.
         (a_transfer(verdict=VERDICT), a_situation(remote=""), [TransferActKind.PUBLISH]),
         (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [TransferActKind.CLOSE]),
-        (
-            a_transfer(verdict=VERDICT),
-            a_situation(local="hRq", asleep=False),
-            [TransferActKind.ADOPT_LOCAL],
-        ),
-        (
-            a_transfer(verdict=VERDICT),
-            a_situation(local="r", asleep=False),
-            [TransferActKind.PUBLISH],
-        ),
-        (
-            a_transfer(verdict=VERDICT),
-            a_situation(local=None, asleep=False),
-            [TransferActKind.PUBLISH],
-        ),
+        (a_transfer(verdict=VERDICT), a_situation(local="hRq", asleep=False), [TransferActKind.ADOPT_LOCAL]),
+        (a_transfer(verdict=VERDICT), a_situation(local="r", asleep=False), [TransferActKind.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local=None, asleep=False), [TransferActKind.PUBLISH]),
         # A dead job is deleted, and forgotten once it is gone and nobody submits any more.
-        (
-            a_transfer(desired=DesiredLocalJobState.DEAD),
-            a_situation(remote="r"),
-            [TransferActKind.DELETE_REMOTE],
-        ),
-        (
-            a_transfer(desired=DesiredLocalJobState.DEAD),
-            a_situation(remote="hqw"),
-            [TransferActKind.DELETE_REMOTE],
-        ),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="r"), [TransferActKind.DELETE_REMOTE]),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="hqw"), [TransferActKind.DELETE_REMOTE]),
         (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="dr"), []),
         (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote=""), []),
         *(
-            (
-                a_transfer(desired=DesiredLocalJobState.DEAD),
-                a_situation(local=local, remote="", asleep=False),
-                due,
-            )
+            (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(local=local, remote="", asleep=False), due)
             for local, due in (
                 ("", [TransferActKind.CLOSE]),
                 ("dr", [TransferActKind.CLOSE]),
@@ -207,42 +169,20 @@ def test_a_job_that_runs_needs_nothing() -> None:
             a_situation(local="hRq", remote="", asleep=False),
             [TransferActKind.RELEASE_LOCAL],
         ),
-        (
-            a_transfer(desired=DesiredLocalJobState.DEAD, verdict=VERDICT),
-            a_situation(),
-            [TransferActKind.PUBLISH],
-        ),
+        (a_transfer(desired=DesiredLocalJobState.DEAD, verdict=VERDICT), a_situation(), [TransferActKind.PUBLISH]),
         # A starter that is gone: what runs is adopted, what waits is deleted.
         (a_transfer(), a_situation(local="hRq", asleep=False), [TransferActKind.ADOPT_LOCAL]),
-        (
-            a_transfer(),
-            a_situation(local="Rq", remote="s", asleep=False),
-            [TransferActKind.ADOPT_LOCAL],
-        ),
-        (
-            a_transfer(),
-            a_situation(local="hRq", remote="hqw", asleep=False),
-            [TransferActKind.DELETE_REMOTE],
-        ),
-        (
-            a_transfer(),
-            a_situation(local="hRq", remote="", asleep=False),
-            [TransferActKind.RELEASE_LOCAL],
-        ),
-        (
-            a_transfer(),
-            a_situation(local="", remote="r", asleep=False),
-            [TransferActKind.DELETE_REMOTE],
-        ),
+        (a_transfer(), a_situation(local="Rq", remote="s", asleep=False), [TransferActKind.ADOPT_LOCAL]),
+        (a_transfer(), a_situation(local="hRq", remote="hqw", asleep=False), [TransferActKind.DELETE_REMOTE]),
+        (a_transfer(), a_situation(local="hRq", remote="", asleep=False), [TransferActKind.RELEASE_LOCAL]),
+        (a_transfer(), a_situation(local="", remote="r", asleep=False), [TransferActKind.DELETE_REMOTE]),
         (a_transfer(), a_situation(local="", remote="", asleep=False), [TransferActKind.CLOSE]),
         (a_transfer(), a_situation(local="", remote="", asleep=True), []),
         (a_transfer(), a_situation(local="", remote="", asleep=False, at_s=9), []),
         (a_transfer(), a_situation(local=None, remote="", asleep=False), []),
         (a_transfer(), a_situation(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
-            a_transfer(
-                desired=DesiredLocalJobState.DEAD, local_state=job_state(""), updated_at=second(10)
-            ),
+            a_transfer(desired=DesiredLocalJobState.DEAD, local_state=job_state(""), updated_at=second(10)),
             replace(
                 a_situation(local="", remote="", asleep=False),
                 snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
@@ -251,26 +191,10 @@ def test_a_job_that_runs_needs_nothing() -> None:
         ),
         # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
         (a_transfer(guard=HomeStartGuard.NONE), a_situation(local="Rq", asleep=False), []),
-        (
-            a_transfer(guard=HomeStartGuard.NONE),
-            a_situation(local="Rq", remote="qw", asleep=False),
-            [],
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.NONE),
-            a_situation(local="", asleep=False),
-            [TransferActKind.DELETE_REMOTE],
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT),
-            a_situation(local="Rq", asleep=False),
-            [],
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT),
-            a_situation(local="Rr"),
-            [TransferActKind.PUBLISH],
-        ),
+        (a_transfer(guard=HomeStartGuard.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=HomeStartGuard.NONE), a_situation(local="", asleep=False), [TransferActKind.DELETE_REMOTE]),
+        (a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT), a_situation(local="Rq", asleep=False), []),
+        (a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT), a_situation(local="Rr"), [TransferActKind.PUBLISH]),
         (
             a_transfer(guard=HomeStartGuard.NONE, missed_polls=1),
             a_situation(local="Rq", remote="", asleep=False),
@@ -286,11 +210,7 @@ def test_a_job_that_runs_needs_nothing() -> None:
             a_situation(local="Rr", remote="", asleep=False),
             [TransferActKind.CLOSE],
         ),
-        (
-            a_transfer(guard=HomeStartGuard.START),
-            a_situation(local="Rq", asleep=False),
-            [TransferActKind.ADOPT_LOCAL],
-        ),
+        (a_transfer(guard=HomeStartGuard.START), a_situation(local="Rq", asleep=False), [TransferActKind.ADOPT_LOCAL]),
         (
             a_transfer(guard=HomeStartGuard.START),
             a_situation(local="Rq", remote="", asleep=False),
@@ -346,9 +266,7 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
     ],
     ids=["running", "dead", "missing", "in error state", "requeued"],
 )
-def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
-    transfer: Transfer,
-) -> None:
+def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(transfer: Transfer) -> None:
     situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
     planned = plan_transfers([transfer], situation, POLICY)
 
@@ -366,9 +284,7 @@ def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> Non
     adopted = a_transfer(pinned=True)
     waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
-    situation = replace(
-        a_situation(), requeued_jobs=rescheduled_jobs_with_transfer([adopted, waiting])
-    )
+    situation = replace(a_situation(), requeued_jobs=rescheduled_jobs_with_transfer([adopted, waiting]))
 
     assert acts(adopted, situation) == []
     assert acts(adopted, a_situation()) == [TransferActKind.UNPIN]
@@ -390,9 +306,7 @@ def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
 
 
 def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
-    queue = QueueInstanceStatus(
-        name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au")
-    )
+    queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au"))
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
     situation = replace(a_situation(), snapshots={"beta": remote})
 
@@ -400,9 +314,7 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
-    transfer = a_transfer(
-        desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING
-    )
+    transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
     [action] = plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
     assert (action.act, action.transfer.remote_id) == (TransferActKind.DELETE_REMOTE, 40)
@@ -431,9 +343,7 @@ def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
 )
 @pytest.mark.parametrize("local", ["r", "hRq", "Rq", "hr"])
 @pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "not asleep"])
-def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
-    claim: Transfer, local: str, asleep: bool
-) -> None:
+def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(claim: Transfer, local: str, asleep: bool) -> None:
     """Who claims it may end his own transfer; the hold of the task is its owner's."""
     claimed = replace(claim, local_state=job_state(""), remote_state=job_state(""))
 
@@ -458,12 +368,7 @@ TRANSFER = st.builds(
     a_transfer,
     phase=st.sampled_from([StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]),
     desired=st.sampled_from(
-        [
-            "",
-            DesiredLocalJobState.RUNNING,
-            DesiredLocalJobState.SUSPENDED,
-            DesiredLocalJobState.DEAD,
-        ]
+        ["", DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD]
     ),
     local_state=st.sampled_from(STATES),
     remote_state=st.sampled_from(STATES),
@@ -474,9 +379,7 @@ AT_S = st.integers(-60, 60)
 
 
 @given(TRANSFER, st.sampled_from([None, *STATES]), AT_S, st.booleans())
-def test_without_a_fresh_answer_nothing_ends(
-    transfer: Transfer, local: str | None, at_s: int, asleep: bool
-) -> None:
+def test_without_a_fresh_answer_nothing_ends(transfer: Transfer, local: str | None, at_s: int, asleep: bool) -> None:
     """Neither a cluster that is silent nor one that answered too early reads as an end."""
     silent = a_situation(local=local, remote=None, at_s=at_s, asleep=asleep)
     early = a_situation(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
@@ -517,9 +420,7 @@ class Grid:
     def round(self) -> None:
         """Ask both clusters, decide, act."""
         self.now_s += 5
-        heard = a_situation(
-            local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep
-        )
+        heard = a_situation(local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep)
         is_heard = self.answers.pop(0) if self.answers else True
         remote = heard.snapshots["beta"] if is_heard else self.seen.get("beta")
         self.seen = {"alpha": heard.snapshots["alpha"], **({"beta": remote} if remote else {})}
@@ -549,9 +450,7 @@ ALIVE = st.sampled_from(["", "r", "hqw", "qw", "t", "s", "dr", "hr"])
 def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
     remote: str, local: str, answers: list[bool]
 ) -> None:
-    grid = Grid(
-        a_transfer(desired=DesiredLocalJobState.DEAD), local, remote, asleep=False, answers=answers
-    )
+    grid = Grid(a_transfer(desired=DesiredLocalJobState.DEAD), local, remote, asleep=False, answers=answers)
     for _ in range(len(answers) + 4):
         grid.round()
 
@@ -595,9 +494,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
         (JobEnd(is_unstarted=True), "no", (TransferOutcome.ERROR, "", "")),
     ],
 )
-def test_an_end_that_accounting_tells_is_a_verdict(
-    end: JobEnd, rerun: str, expected: tuple[str, str, str]
-) -> None:
+def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expected: tuple[str, str, str]) -> None:
     verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
@@ -645,9 +542,7 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     planned = plan_transfers([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
-    assert [one.desired for one in planned.transfers] == [
-        DesiredLocalJobState.DEAD if expected else ""
-    ]
+    assert [one.desired for one in planned.transfers] == [DesiredLocalJobState.DEAD if expected else ""]
     assert [action.why for action in planned.actions] == [NUMBER_REUSED for _ in expected]
 
 
@@ -660,9 +555,7 @@ def test_load_values_tell_what_waits_and_what_is_free() -> None:
     assert values == {"gb_b_1_up": "1", "gb_b_1_pending": "3", "gb_b_1_free": "4"}
 
 
-@pytest.mark.parametrize(
-    "remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"]
-)
+@pytest.mark.parametrize("remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"])
 def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
     """Every value is there, each of which closes a queue: one that was missing may stay so."""
     assert cluster_load_values(remote, "beta", NOON, STALE) == {
@@ -674,14 +567,7 @@ def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> Non
 
 @pytest.mark.parametrize(
     ("last_seen", "missing_s", "expected"),
-    [
-        ("", 20, False),
-        ("", 40, True),
-        ("qw", 20, False),
-        ("qw", 40, True),
-        ("r", 40, False),
-        ("r", 700, True),
-    ],
+    [("", 20, False), ("", 40, True), ("qw", 20, False), ("qw", 40, True), ("r", 40, False), ("r", 700, True)],
     ids=[
         "never seen, just now",
         "never seen, a while ago",
@@ -704,19 +590,14 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     ("transfer", "expected"),
     [
         (a_transfer(missed_polls=4), [TransferActKind.LOOK_UP_END]),
-        (
-            a_transfer(desired=DesiredLocalJobState.DEAD, local_state=job_state("")),
-            [TransferActKind.CLOSE],
-        ),
+        (a_transfer(desired=DesiredLocalJobState.DEAD, local_state=job_state("")), [TransferActKind.CLOSE]),
     ],
     ids=["its end is looked up", "it is over without a deletion"],
 )
 def test_another_job_under_its_id_says_nothing_of_a_transfer(
     transfer: Transfer, expected: list[TransferActKind]
 ) -> None:
-    situation = a_situation(
-        asleep=transfer.desired != DesiredLocalJobState.DEAD, local=transfer.local_state.text
-    )
+    situation = a_situation(asleep=transfer.desired != DesiredLocalJobState.DEAD, local=transfer.local_state.text)
     reused_ids = frozenset({(transfer.name, transfer.uid)})
 
     assert acts(transfer, situation) != expected

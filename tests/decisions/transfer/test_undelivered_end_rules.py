@@ -13,14 +13,7 @@ from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
-from tests.decisions.transfer.test_transfer_policy import (
-    NAME,
-    NOON,
-    VERDICT,
-    a_row,
-    a_snapshot,
-    a_transfer,
-)
+from tests.decisions.transfer.test_transfer_policy import NAME, NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON)
 
@@ -51,9 +44,7 @@ def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected:
     [(home(""), True), (home("hr"), False), (home("hRq"), False), (home("", at_s=-1), False)],
     ids=["gone", "still listed", "put back", "before it ended"],
 )
-def test_an_end_was_heard_when_home_lists_the_task_no_more(
-    local: ClusterSnapshot, expected: bool
-) -> None:
+def test_an_end_was_heard_when_home_lists_the_task_no_more(local: ClusterSnapshot, expected: bool) -> None:
     assert is_ended_task_gone(ENDED, local) == expected
 
 
@@ -63,12 +54,7 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(
         (ENDED, True),
         (ENDED.but(verdict=VERDICT.but(exit_status="99")), False),
         (ENDED.but(verdict=VERDICT.but(exit_status="100")), False),
-        (
-            ENDED.but(
-                verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
-            ),
-            True,
-        ),
+        (ENDED.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")), True),
         (ENDED.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
         (ENDED.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
         (ENDED.but(verdict=None), False),
@@ -116,6 +102,4 @@ def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
 def test_an_end_without_a_time_is_no_end() -> None:
     still_open = ENDED.but(closed_at=None)
 
-    assert not is_ended_task_gone(
-        still_open, a_snapshot("alpha", timedelta(days=1).total_seconds())
-    )
+    assert not is_ended_task_gone(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))

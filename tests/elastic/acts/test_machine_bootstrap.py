@@ -19,9 +19,7 @@ from gridbridge.model.transfer_route import GridEngineCell
 CONF = Path(__file__).parents[3] / "conf"
 NOBODY = 65534
 NODE = MachineToJoinCell(name="alpha-n7", address="127.0.0.1")
-CELL = GridEngineCell(
-    root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
-)
+CELL = GridEngineCell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
 
 
 @contextmanager

@@ -24,9 +24,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.transfer_route import GridEngineCell
 
-CELL = GridEngineCell(
-    root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
-)
+CELL = GridEngineCell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
 
 
 class Hosts:
@@ -79,17 +77,14 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembers
 
 
 @pytest.mark.parametrize(
-    ("queues", "expected"),
-    [((), ["all.q@n1 4", "open n1"]), (("long.q",), ["long.q@n1 4", "open n1"])],
+    ("queues", "expected"), [((), ["all.q@n1 4", "open n1"]), (("long.q",), ["long.q@n1 4", "open n1"])]
 )
 def test_a_new_host_gets_its_slots_in_each_queue(
     monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
 ) -> None:
     """In those that its pool names, else in those of its host groups, but best-effort ones."""
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-    besteffort = HostQueueInstance(
-        queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
-    )
+    besteffort = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
     hosts = Hosts(usual, besteffort)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
@@ -97,14 +92,10 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     assert hosts.done == expected
 
 
-def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them are found in one look at the queues of the cell."""
     names = ("all.q", "long.q")
-    hosts = Hosts(
-        *(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names)
-    )
+    hosts = Hosts(*(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
     site(hosts, monkeypatch).join(node)
 
@@ -112,9 +103,7 @@ def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
     assert hosts.done == expected
 
 
-def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one has to see the number that the first one has got."""
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
@@ -127,10 +116,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     monkeypatch.setattr(hosts, "place_host_last_in_queues", place_host_last_in_queues)
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n1", "n2"))
     cell = site(hosts, monkeypatch)
-    nodes = [
-        MachineToJoinCell(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
-        for name in ("n1", "n2")
-    ]
+    nodes = [MachineToJoinCell(name=name, address="10.0.0.9", slots=4, is_filled_last=True) for name in ("n1", "n2")]
     with ThreadPoolExecutor(2) as threads:
         done = list(threads.map(cell.join, nodes))
 
@@ -139,9 +125,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
 
 
 @pytest.mark.parametrize("joins", [False, True], ids=["both leave", "one joins"])
-def test_queues_are_changed_for_one_host_after_the_other(
-    monkeypatch: pytest.MonkeyPatch, joins: bool
-) -> None:
+def test_queues_are_changed_for_one_host_after_the_other(monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
     """Grid Engine would lose a change beside a host's leaving, which writes whole queues back."""
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
@@ -158,11 +142,7 @@ def test_queues_are_changed_for_one_host_after_the_other(
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(cell.leave, "n2", is_dead=True)]
-        ends.append(
-            threads.submit(cell.join, node)
-            if joins
-            else threads.submit(cell.leave, "n3", is_dead=True)
-        )
+        ends.append(threads.submit(cell.join, node) if joins else threads.submit(cell.leave, "n3", is_dead=True))
     assert [one.exception() for one in ends] == [None, None]
     assert "with another" not in hosts.done
 
@@ -176,9 +156,7 @@ def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = HostQueueInstance(
-        queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
-    )
+    only = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
     hosts = Hosts(only)
 
     done = site(hosts, monkeypatch).join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
@@ -210,47 +188,30 @@ def note(done: list[tuple[object, ...]]) -> Callable[..., None]:
     return lambda *words: done.append(words)
 
 
-def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_machine_may_have_the_address_of_a_host_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its machine is gone, and clouds give addresses again."""
     hosts = Hosts()
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(
-        cell_host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get
-    )
+    monkeypatch.setattr(cell_host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
-    assert (
-        cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
-        is HostJoinStep.ADMITTED
-    )
+    assert cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
 
 
-def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
-    node = MachineToJoinCell(
-        name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q"))
-    )
+    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
 
     assert site(hosts, monkeypatch).join(node) is HostJoinStep.CLOSED
 
 
-def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not their whole arrays, of which other tasks run elsewhere: who types the line ends these."""
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
-    hosts = Hosts(
-        HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks)
-    )
+    hosts = Hosts(HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
-    with pytest.raises(
-        TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"
-    ):
+    with pytest.raises(TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
         site(hosts, monkeypatch).leave("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
 
@@ -258,9 +219,7 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
 def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = HostQueueInstance(
-        queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",)
-    )
+    used = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
     hosts = Hosts(used)
     monkeypatch.setattr(hosts, "reschedule_instance_tasks", lambda *_: setattr(hosts, "there", ()))
 
@@ -269,17 +228,13 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     assert done.step is HostRemovalResult.LEFT
 
 
-@pytest.mark.parametrize(
-    ("granted", "is_idle"), [({"all.q@n1": 1}, False), ({"all.q@n11": 1}, True), ({}, True)]
-)
+@pytest.mark.parametrize(("granted", "is_idle"), [({"all.q@n1": 1}, False), ({"all.q@n11": 1}, True), ({}, True)])
 def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
     granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(
-        cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: granted
-    )
+    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: granted)
 
     assert cell.look("n1").is_idle is is_idle
 
@@ -308,9 +263,7 @@ def programs(tmp_path: Path) -> Path:
 def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress, list[str]]:
     """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCell(
-        root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports
-    )
+    cell = GridEngineCell(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
     preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
     site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)
@@ -336,9 +289,7 @@ def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> Non
     assert told == HostRemovalProgress.kept(why)
 
 
-def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     used = HostQueueInstance(
         queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
@@ -349,16 +300,10 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
     assert told == HostRemovalProgress.kept(why)
 
 
-@pytest.mark.parametrize(
-    ("granted", "is_idle"), [("all.q@n1.site", False), ("all.q@n11", True)], ids=["it", "another"]
-)
-def test_a_host_with_reserved_slots_is_not_idle(
-    monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool
-) -> None:
+@pytest.mark.parametrize(("granted", "is_idle"), [("all.q@n1.site", False), ("all.q@n11", True)], ids=["it", "another"])
+def test_a_host_with_reserved_slots_is_not_idle(monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
-    monkeypatch.setattr(
-        cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: {granted: 2}
-    )
+    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: {granted: 2})
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 
     assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

@@ -5,15 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.published_balancer_figures import (
-    BalancerRoundOutcome,
-    count_balancer_round_figures,
-)
+from gridbridge.decisions.elastic.published_balancer_figures import BalancerRoundOutcome, count_balancer_round_figures
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.elastic.store.published_balance_file import (
-    publish_balancer_round,
-    publish_round_without_cell,
-)
+from gridbridge.elastic.store.published_balance_file import publish_balancer_round, publish_round_without_cell
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.metric_families import elastic_metric_families
@@ -48,9 +42,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     publish_round_without_cell("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = published_balance_file.read_published_balance(str(tmp_path))
     assert shown is not None
-    told = {
-        one.name: [each.value for each in one.samples] for one in elastic_metric_families(shown)
-    }
+    told = {one.name: [each.value for each in one.samples] for one in elastic_metric_families(shown)}
 
     assert told["gridbridge_balance_rounds_total"] == [2]
     assert told["gridbridge_balance_blind_rounds_total"] == [1]
@@ -65,9 +57,7 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
     assert (found.rounds, found.pools[0].added) == (1, 2)
 
 
-def test_a_folder_that_cannot_be_made_ends_no_round(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_that_cannot_be_made_ends_no_round(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
         publish(tmp_path / "file" / "in", BalancerRoundOutcome())

@@ -15,11 +15,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_service, observed_or_saved_cell
-from gridbridge.elastic.balancer.balance_service import (
-    BalanceDaemon,
-    BalancerRunOptions,
-    PublishingBalancerRound,
-)
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions, PublishingBalancerRound
 from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
@@ -83,9 +79,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     works.chmod(0o755)
     secret.write_text("[default]\nkey = 1\n")
     secret.chmod(0o640)
-    policy = policy_file.parse_configuration(
-        "FILE", SITE.format(works=works, secret=secret).encode()
-    )
+    policy = policy_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
@@ -95,9 +89,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
 @pytest.fixture
 def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishingBalancerRound:
     """Return a round."""
-    return PublishingBalancerRound(
-        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    )
+    return PublishingBalancerRound(wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db")))
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
@@ -140,9 +132,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(balance_service, "drop_root_to_account", leave_root)
-    monkeypatch.setattr(
-        balance_service, "BalanceDaemon", Mock(side_effect=ClusterStateUnknown("enough"))
-    )
+    monkeypatch.setattr(balance_service, "BalanceDaemon", Mock(side_effect=ClusterStateUnknown("enough")))
 
     with pytest.raises(ClusterStateUnknown):
         balance_service.run_one_balancer_round(wanted)
@@ -164,12 +154,8 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     """What is off is told with the line that opens it; what was on its way is opened."""
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    rests = BalancerOwnedNode(
-        name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF
-    )
-    boots = BalancerOwnedNode(
-        name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS
-    )
+    rests = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    boots = BalancerOwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
     policy = policy_file.parse_configuration("FILE", text.encode())
     round_ = PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory)
@@ -181,10 +167,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
 
 
 def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
-    wanted: BalancerRunOptions,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
@@ -206,20 +189,14 @@ OFF, BOOTS = ElasticNodeState.STANDBY, ElasticNodeState.BOOTING
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-def test_no_pool_has_the_name_of_what_switches_hosts(
-    wanted: BalancerRunOptions, tmp_path: Path, enabled: str
-) -> None:
+def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions, tmp_path: Path, enabled: str) -> None:
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
-    policy = policy_file.parse_configuration(
-        "FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode()
-    )
+    policy = policy_file.parse_configuration("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
-        balance_service.require_balancer_can_act(
-            replace(wanted, policy=policy, rules=policy.balance)
-        )
+        balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
@@ -230,30 +207,23 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     own = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
-    made = BalancerOwnedNode(
-        name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY
-    )
+    made = BalancerOwnedNode(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY)
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
     policy = policy_file.parse_configuration("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
-        balance_service.require_balancer_can_act(
-            replace(wanted, policy=policy, rules=policy.balance)
-        )
+        balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
     _, *left = found.value.problems
 
     assert [
-        "alpha-n8: standby, and no round goes on with it;"
-        " `qmod -e '*@alpha-n8'` opens it once it is on",
+        "alpha-n8: standby, and no round goes on with it; `qmod -e '*@alpha-n8'` opens it once it is on",
         "alpha-n9: ready, and no round goes on with it;"
         " with [pool.usual] and its provider there again it is given back",
     ] == left
 
 
-def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
-    wanted: BalancerRunOptions, tmp_path: Path
-) -> None:
+def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(wanted: BalancerRunOptions, tmp_path: Path) -> None:
     """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
     works = {"works": wanted.policy.providers["works"]}
     policy = replace(wanted.policy, providers=works)
@@ -278,15 +248,11 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
 
 
-def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
-    wanted: BalancerRunOptions,
-) -> None:
+def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: BalancerRunOptions) -> None:
     policy = wanted.policy
     section = replace(policy.providers["works"], kind=ProviderKind.LIBCLOUD, driver="dummy")
     slow = replace(
-        wanted,
-        policy=replace(policy, providers={"cloud": section}),
-        rules=replace(policy.balance, max_nodes=17),
+        wanted, policy=replace(policy, providers={"cloud": section}), rules=replace(policy.balance, max_nodes=17)
     )
 
     steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
@@ -295,19 +261,14 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
 
 
 def acting(
-    wanted: BalancerRunOptions,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    state: ElasticNodeState,
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ElasticNodeState
 ) -> PublishingBalancerRound:
     """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    memory.nodes.replace(
-        [BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
-    )
+    memory.nodes.replace([BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")])
     return PublishingBalancerRound(replace(wanted, is_acting=True), Clock(), memory)
 
 
@@ -339,9 +300,7 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
     told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = PublishingBalancerRound(
-        told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    )
+    round_ = PublishingBalancerRound(told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db")))
     run_cycle_once(round_, str)
     round_.report()
 
@@ -394,9 +353,7 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     assert PublishingBalancerRound(kills, Clock(), memory).gather()
 
 
-def test_a_round_that_only_looks_decides_and_keeps_nothing(
-    reported: PublishingBalancerRound, tmp_path: Path
-) -> None:
+def test_a_round_that_only_looks_decides_and_keeps_nothing(reported: PublishingBalancerRound, tmp_path: Path) -> None:
     """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
     plan = run_cycle_once(reported, str)
 
@@ -405,9 +362,7 @@ def test_a_round_that_only_looks_decides_and_keeps_nothing(
     assert ((), None) == (memory.nodes.all(), memory.last_round())
 
 
-def test_a_round_that_is_over_is_told_whatever_it_did(
-    wanted: BalancerRunOptions, tmp_path: Path
-) -> None:
+def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, tmp_path: Path) -> None:
     """So that rounds that go on say so each."""
     told = list[BalancerRoundPlan]()
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))

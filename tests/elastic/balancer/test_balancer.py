@@ -21,12 +21,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import (
-    AdministratorRequestKind,
-    BalancerNodeAct,
-    DueNodeAct,
-    NodeStateCause,
-)
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerNodeAct, DueNodeAct, NodeStateCause
 from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -97,16 +92,11 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
 
 
 @pytest.mark.parametrize("own", [0, 2])
-def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
-    tmp_path: Path, own: int
-) -> None:
+def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(tmp_path: Path, own: int) -> None:
     """Each host was opened by itself, and not the queue; also where hosts are the site's own."""
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
-    closed = [
-        replace(one, step=HostJoinStep.CLOSED)
-        for one in BalancerStateRows(world.database()).nodes.all()
-    ]
+    closed = [replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.all()]
     BalancerStateRows(world.database()).nodes.replace(closed)
     for host in world.cell.hosts.values():
         host.is_open = False
@@ -138,9 +128,7 @@ def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
     assert "pools had no capacity" in world.round_sentence()
 
 
-def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(
-    world: World,
-) -> None:
+def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(world: World) -> None:
     """Its provider might make a second one."""
     world.trouble.lost = world.trouble.lies = 1.0
     world.cell.waits = [HOUR]
@@ -241,9 +229,7 @@ def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
     assert ["ready"] == list(world.nodes().values())
 
 
-@pytest.mark.parametrize(
-    ("capacity", "words"), [(9, "wrong image"), (0, "none left")], ids=["refused", "full"]
-)
+@pytest.mark.parametrize(("capacity", "words"), [(9, "wrong image"), (0, "none left")], ids=["refused", "full"])
 def test_why_a_node_was_not_made_is_told_in_its_providers_words(
     world: World, caplog: pytest.LogCaptureFixture, capacity: int, words: str
 ) -> None:
@@ -251,9 +237,7 @@ def test_why_a_node_was_not_made_is_told_in_its_providers_words(
     world.cell.waits = [HOUR]
     world.minutes(1)
 
-    assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(
-        caplog, "not_made"
-    )
+    assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(caplog, "not_made")
 
 
 def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
@@ -304,9 +288,7 @@ def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
 
     assert plan
     assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
-    mend = (
-        "write [pool.usual] with its provider into gridbridge.toml again, then `gridbridge balance"
-    )
+    mend = "write [pool.usual] with its provider into gridbridge.toml again, then `gridbridge balance"
     told = f"event=no_provider node=alpha-n10 pool=usual machine=m-1 mend='{mend} drain alpha-n10`'"
     assert told in caplog.messages
 
@@ -353,9 +335,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     assert ({}, {}) == (world.nodes(), world.cell.hosts)
 
 
-def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
-    world: World,
-) -> None:
+def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(world: World) -> None:
     """Its daemon seems to report for some minutes; its task runs again elsewhere."""
     world.limits |= {"max_nodes": 2}
     world.cell.waits = [HOUR]
@@ -454,9 +434,7 @@ def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum
 
 
 @pytest.mark.parametrize("lost_at", ["joining", "draining"])
-def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
-    world: World, lost_at: str
-) -> None:
+def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world: World, lost_at: str) -> None:
     """What closed it is forgotten: it joins anew, which opens it last."""
     world.cell.waits = [timedelta(minutes=2)]
     world.minutes(3 if lost_at == "joining" else 5)
@@ -551,9 +529,7 @@ SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in ran
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(
-    tmp_path: Path, seed: int
-) -> None:
+def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(tmp_path: Path, seed: int) -> None:
     """Kills at any call, lost answers, refusals, machines that lie or never boot."""
     random = Random(seed)
     trouble = Trouble(random=random, kills=0.04, lost=0.1, refused=0.1, never_boots=0.1, lies=0.05)
@@ -573,9 +549,7 @@ def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(
 
 
 @pytest.mark.parametrize("policy", BalancePolicyName)
-def test_a_fault_of_a_switch_has_no_machine_destroyed(
-    tmp_path: Path, policy: BalancePolicyName
-) -> None:
+def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: BalancePolicyName) -> None:
     """Most hosts are silent at once, and for longer than one may be; then they report again."""
     limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
     world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
@@ -634,9 +608,7 @@ def test_a_node_costs_something_from_the_round_that_makes_it(
     now = world.cloud._now
     world.price = 3600.0
     world.cell.waits = [HOUR]
-    monkeypatch.setattr(
-        world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None))
-    )
+    monkeypatch.setattr(world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None)))
     world.minutes(6)
 
     assert 301.0 == BalancerStateRows(world.database()).spent(world.now)
@@ -652,9 +624,7 @@ def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: flo
     assert spent == BalancerStateRows(world.database()).spent(world.now)
 
 
-def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(
-    world: World,
-) -> None:
+def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(world: World) -> None:
     """The node boots for a few minutes, has room for 15, and is idle for long enough by then."""
     world.cell.never_starts = 1
     world.minutes(15)
@@ -766,9 +736,7 @@ def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_t
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
-@pytest.mark.parametrize(
-    "cause", [NodeStateCause.NOT_NEEDED, NodeStateCause.NEVER_JOINED, NodeStateCause.SILENT]
-)
+@pytest.mark.parametrize("cause", [NodeStateCause.NOT_NEEDED, NodeStateCause.NEVER_JOINED, NodeStateCause.SILENT])
 def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     world: World, cause: NodeStateCause, is_open: bool
 ) -> None:
@@ -780,18 +748,14 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     host.is_open = is_open
     removing = node.entering(ElasticNodeState.REMOVING, world.now, cause)
 
-    done = world.acts(world.site()).do(
-        DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT)
-    )
+    done = world.acts(world.site()).do(DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT))
 
     assert done.state in (ElasticNodeState.JOINING, ElasticNodeState.READY)
     assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
     assert (0, {node.name}) == (world.cell.restarted, {*world.cell.hosts})
 
 
-def test_a_machine_that_boots_and_never_joins_is_given_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_boots_and_never_joins_is_given_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can log in there. Another one comes when it is late, and no third beside them."""
 
     def join(node: MachineToJoinCell) -> HostJoinStep:
@@ -809,9 +773,7 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
 
 
-def test_what_is_meant_is_kept_before_it_is_done(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_meant_is_kept_before_it_is_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill after a node was closed leaves none closed that counts as one that works."""
     killed, seen = list[str](), list[dict[str, str]]()
 

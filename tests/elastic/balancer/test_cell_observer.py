@@ -48,33 +48,23 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
         safe_files.replace_file_atomically(
-            f"{folder}/{published_json.CLUSTERS}/beta.json",
-            published_json.encode_published_value(there),
+            f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(there)
         )
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(
-            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=((), ())
-        ),
-        patch.object(
-            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=seen
-        ),
+        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=((), ())),
+        patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=seen),
     ):
-        return observed_or_saved_cell.observe_balanced_cluster(
-            policy, NOON, str(folder / "ends.json"), str(folder)
-        )
+        return observed_or_saved_cell.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
 
 
 def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
     found = look(tmp_path, ROOM)
     fewer = look(tmp_path, replace(ROOM, free_slots=2))
 
-    assert (found.elsewhere, found.elsewhere_free) == (
-        {"transfer-beta": 30.0},
-        {"transfer-beta": 4},
-    )
+    assert (found.elsewhere, found.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
     assert fewer.elsewhere_free == {"transfer-beta": 2}
 
 
@@ -90,9 +80,7 @@ def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> N
     ],
     ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
 )
-def test_else_it_starts_nothing_at_once(
-    tmp_path: Path, there: PublishedClusterAnswer | None
-) -> None:
+def test_else_it_starts_nothing_at_once(tmp_path: Path, there: PublishedClusterAnswer | None) -> None:
     assert look(tmp_path, there).elsewhere == {}
 
 
@@ -104,9 +92,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ended_tasks_from_accounting.write_stored_task_ends(
-        str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs)
-    )
+    ended_tasks_from_accounting.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -120,24 +106,16 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
     safe_files.replace_file_atomically(
-        f"{tmp_path}/{published_json.CLUSTERS}/beta.json",
-        published_json.encode_published_value(ROOM),
+        f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(ROOM)
     )
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(
-            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed
-        ),
-        patch.object(
-            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(queue)
-        ),
+        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
+        patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(queue)),
     ):
         observed_or_saved_cell.save_balancer_round_inputs(
-            policy_file.parse_configuration("FILE", SITE.encode()),
-            str(tmp_path / "saved"),
-            NOON,
-            str(tmp_path),
+            policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
     kept = saved_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
 
@@ -148,13 +126,9 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     with (
+        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
         patch.object(
-            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed
-        ),
-        patch.object(
-            observed_or_saved_cell.cell_queries,
-            "parse_balance_situation",
-            return_value=cell(instance(MASTER)),
+            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(instance(MASTER))
         ),
         patch.object(
             observed_or_saved_cell.balancer_state_for_previews,

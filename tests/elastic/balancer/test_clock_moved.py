@@ -16,11 +16,7 @@ from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerR
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import (
-    BalancerHostClocks,
-    BalancerOwnedNode,
-    PoolFailureRecord,
-)
+from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, BalancerOwnedNode, PoolFailureRecord
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.elastic.balancer import test_balance_service
@@ -72,12 +68,7 @@ def test_all_that_is_kept_is_as_old_as_before(memory: BalancerStateRows, by: tim
 
     assert by == told
     assert (
-        replace(
-            NODE,
-            since=NOON - HOUR + by,
-            up_since=NOON - 2 * HOUR + by,
-            idle_since=NOON - HOUR / 2 + by,
-        ),
+        replace(NODE, since=NOON - HOUR + by, up_since=NOON - 2 * HOUR + by, idle_since=NOON - HOUR / 2 + by),
     ) == memory.nodes.all()
     assert {
         "usual": replace(RECORD, failed_at=NOON - HOUR + by, no_capacity_at=NOON - 2 * HOUR + by)
@@ -85,9 +76,7 @@ def test_all_that_is_kept_is_as_old_as_before(memory: BalancerStateRows, by: tim
     assert {"alpha-n3 m-3": NOON + by} == memory.unlisted()
     assert {"alpha-n3 m-3": NOON - HOUR + by} == memory.silent()
     assert {17: NOON - HOUR + by} == memory.eligible([17], after)
-    assert {
-        17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)
-    } == memory.watched(after)
+    assert {17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)} == memory.watched(after)
     assert (NOON + by, NOON - HOUR + by) == (memory.last_round(), memory.last_change())
     assert 12.5 == memory.spent(NOON)
 
@@ -110,9 +99,7 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows
     ],
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
-def test_without_a_step_that_is_known_nothing_moves(
-    memory: BalancerStateRows, after: BalancerHostClocks
-) -> None:
+def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, after: BalancerHostClocks) -> None:
     """While a machine is off its nodes go on, and are paid for."""
     told = memory.follow(after)
 
@@ -127,10 +114,7 @@ def test_a_moment_that_would_be_none_stays() -> None:
 
 
 def test_a_round_follows_the_clock_and_tells_so(
-    wanted: BalancerRunOptions,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that only looks keeps nothing, and so moves nothing."""
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))

@@ -58,9 +58,7 @@ def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
     assert ({}, {}) == (world.nodes(), world.cloud.made)
 
 
-def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(
-    world: World,
-) -> None:
+def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(world: World) -> None:
     """They go last; the machine is gone, and its address may soon be somebody else's."""
     world.cell.waits = [HOUR]
     world.minutes(5)

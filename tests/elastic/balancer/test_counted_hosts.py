@@ -15,12 +15,7 @@ from gridbridge.model.elastic.balance_sections import (
     StandbyNodeSelection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.standby_hosts import (
-    STANDBY_AUTO,
-    StandbyHostFacts,
-    StandbyPlan,
-    StandbyPlanCause,
-)
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts, StandbyPlan, StandbyPlanCause
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
 FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
@@ -36,9 +31,7 @@ def seen(*asleep: ElasticNode) -> BalanceSituation:
     return situation(*hosts, *off, nodes=(*on, *asleep))
 
 
-def squeezed(
-    cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int
-) -> StandbyPlan:
+def squeezed(cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int) -> StandbyPlan:
     """Return what a squeeze makes of a round."""
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
@@ -49,18 +42,12 @@ def squeezed(
 
 @pytest.mark.parametrize(
     ("asleep", "own"),
-    [
-        (node("n5", state="standby"), ALL - {"n5"}),
-        (FAILED, ALL),
-        (node("n5", state="standby"), ALL),
-    ],
+    [(node("n5", state="standby"), ALL - {"n5"}), (FAILED, ALL), (node("n5", state="standby"), ALL)],
     ids=["goes down", "did not come up", "off"],
 )
 def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[str]) -> None:
     """The least is kept of hosts that work, though the cell lists the others too."""
-    freed = SqueezeSection(
-        restriction=StandbyNodeSelection.ALL, target_reserve=0.5, minimal_reserve=0.25
-    )
+    freed = SqueezeSection(restriction=StandbyNodeSelection.ALL, target_reserve=0.5, minimal_reserve=0.25)
 
     assert squeezed(seen(asleep), own, freed, 5, 9).off == ()
     assert squeezed(seen(asleep), own, freed, 4, 9).off == ("n4",)
@@ -71,9 +58,7 @@ def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[
     [(node("n5", state="standby"), ALL - {"n5"}), (FAILED, ALL)],
     ids=["goes down", "did not come up"],
 )
-def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(
-    asleep: ElasticNode, own: set[str]
-) -> None:
+def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(asleep: ElasticNode, own: set[str]) -> None:
     wanted = SqueezeSection(minimal_reserve=9, target_reserve=9)
     cell = seen(asleep, node("n6", state="standby"))
 

@@ -52,9 +52,7 @@ def by(policy: Policy) -> BalancerRunOptions:
     """Return how it runs by a file; an option gives it five nodes at least."""
     if policy.balance.max_nodes == 4:
         raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
-    return BalancerRunOptions(
-        policy=policy, rules=policy.balance, demand=policy.demand, is_acting=policy.balance.apply
-    )
+    return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand, is_acting=policy.balance.apply)
 
 
 @pytest.fixture
@@ -85,20 +83,14 @@ def test_a_changed_file_is_in_force_in_the_next_round(site: Site) -> None:
     assert site.lasting.pause_s == 7
 
 
-def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     assert site.turn("[balance]\nmax_nodes = -1\n") == (9, True)
     assert "event=misconfigured" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [
-        (right(apply="false"), "apply is not true"),
-        (right(0), "max_nodes is 0"),
-        (right(4), "min_nodes is 5"),
-    ],
+    [(right(apply="false"), "apply is not true"), (right(0), "max_nodes is 0"), (right(4), "min_nodes is 5")],
     ids=["not to act", "no maximum", "an option contradicts it"],
 )
 def test_by_a_file_that_forbids_it_nothing_is_done(

@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import (
-    balance_preview,
-    balancer_state_for_previews,
-    observed_or_saved_cell,
-)
+from gridbridge.elastic.balancer import balance_preview, balancer_state_for_previews, observed_or_saved_cell
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
@@ -61,15 +57,11 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 def judged(site: Path) -> dict[str, FindingSeverity]:
     """Return what the check says of providers' lists."""
-    found = capability_checks.check_provider_lists(
-        policy_file.load_configuration(str(site)), str(site)
-    )
+    found = capability_checks.check_provider_lists(policy_file.load_configuration(str(site)), str(site))
     return {each.item: each.state for each in found}
 
 
-def test_a_list_that_takes_too_long_is_not_judged(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_takes_too_long_is_not_judged(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capability_checks, "LIST_LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
@@ -103,7 +95,5 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
 def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
-    with pytest.raises(
-        ClusterStateUnknown, match="no provider gave a whole list of its machines: pool usual"
-    ):
+    with pytest.raises(ClusterStateUnknown, match="no provider gave a whole list of its machines: pool usual"):
         balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))

@@ -15,11 +15,7 @@ from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_plan import (
-    BalanceSituation,
-    SavedBalancerRound,
-    SavedBatchProgramOutputs,
-)
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRound, SavedBatchProgramOutputs
 from tests.elastic.balancer.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -93,9 +89,7 @@ class Server:
         self.world.trouble.may_end()
         row, words = self.rows[host], node_power.node_state_command(word, host)[3:]
         said = (
-            dict(zip(words[::2], words[1::2], strict=False))
-            if "-n" not in words
-            else {"-s": "Absent", "-p": words[-1]}
+            dict(zip(words[::2], words[1::2], strict=False)) if "-n" not in words else {"-s": "Absent", "-p": words[-1]}
         )
         row.next_state = said.get("-s", row.next_state)
         row.drain = {"on": "YES", "off": "NO"}.get(said.get("-d", ""), row.drain)
@@ -109,9 +103,7 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedBalancerRound(now=self.world.now, master="gamma-master")
-        return cell_queries.parse_balance_situation(
-            SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
-        )
+        return cell_queries.parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
@@ -177,9 +169,7 @@ class OarWorld(World):
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
         self.server = Server(self, {name: Row() for name in self.cell.hosts})
-        self.membership = OarNodePower(
-            look_at=self.server.look, root=self.server.root, pause=lambda _: None
-        )
+        self.membership = OarNodePower(look_at=self.server.look, root=self.server.root, pause=lambda _: None)
         self.look, self.tags, self.tag = (self.server.situation, self.server.tags, self.server.tag)
 
     @property
@@ -246,17 +236,10 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
 def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
     """The server is down: its database still answers, and the node stays on."""
     stuck = node_power.OarNodeState(
-        is_listed=True,
-        is_idle=True,
-        is_drained=True,
-        is_alive=True,
-        is_halted=False,
-        is_settled=False,
+        is_listed=True, is_idle=True, is_drained=True, is_alive=True, is_halted=False, is_settled=False
     )
     asked = list[tuple[str, ...]]()
-    one = OarNodePower(
-        look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None
-    )
+    one = OarNodePower(look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None)
 
     with pytest.raises(CommandFailed, match="did not take up"):
         one.close("alpha-n1")

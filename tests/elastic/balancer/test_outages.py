@@ -89,9 +89,7 @@ def test_a_node_comes_and_goes_whenever_the_qmaster_stops(tmp_path: Path, lasts:
         assert (world.nodes(), world.cloud.made, world.cell.hosts) == ({}, {}, {})
 
 
-@pytest.mark.parametrize(
-    "lasts", [BRIEF, pytest.param(LONG, marks=pytest.mark.long)], ids=["busy", "ended"]
-)
+@pytest.mark.parametrize("lasts", [BRIEF, pytest.param(LONG, marks=pytest.mark.long)], ids=["busy", "ended"])
 def test_hosts_rest_and_wake_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
     for world, outage in worlds(tmp_path, lasts, own=2):
         world.minutes(9)

@@ -14,9 +14,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-BUSY = SavedBatchProgramOutputs(
-    qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes()
-)
+BUSY = SavedBatchProgramOutputs(qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes())
 LATER = datetime(2126, 1, 1, tzinfo=UTC)
 IDLE_ROW = b"<job_info><queue_info>%s</queue_info><job_info/></job_info>"
 QUEUE = (
@@ -42,14 +40,13 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
 
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
-    idle = SavedBatchProgramOutputs(
-        qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost
-    )
+    idle = SavedBatchProgramOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
     saved_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
-    assert decide_and_report_balance(
-        load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4)
-    ).remove == ("alpha-n1", "alpha-n2")
+    assert decide_and_report_balance(load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4)).remove == (
+        "alpha-n1",
+        "alpha-n2",
+    )
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:

@@ -57,8 +57,7 @@ def keep(path: str) -> None:
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     memory.nodes.replace(
-        BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since)
-        for name in names
+        BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
     )
     memory.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
     memory.keep_watched({5: WATCHED})
@@ -109,9 +108,7 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     BalancerStateRows(database).keep_watched({7: STUCK})
     database.close()
 
-    told = balance_preview.preview_balance_plan(
-        balance_preview.BalanceRuleOverrides(), NOON, path=site
-    )
+    told = balance_preview.preview_balance_plan(balance_preview.BalanceRuleOverrides(), NOON, path=site)
     explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=site)
 
     why = "there was room for it for 15 min, and it did not start: a quota or an access list"
@@ -125,9 +122,7 @@ def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
     assert not balancer_state_for_previews.is_balancer_state_unreadable()
 
 
-def test_what_this_account_may_not_read_is_hidden(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(path)
     # root may read everything
     monkeypatch.setattr(balancer_state_for_previews.os, "access", lambda *_: False)
@@ -157,9 +152,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     database.close()
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = balancer_state_for_previews.add_saved_balancer_state(
-        situation(*on, wait=[waiting(5)]), policy
-    )
+    found = balancer_state_for_previews.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
     told = round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
@@ -170,9 +163,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     """As the next round takes it."""
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    ready = BalancerOwnedNode(
-        name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90)
-    )
+    ready = BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))
     BalancerStateRows(database).nodes.replace([ready])
     database.close()
 
@@ -210,9 +201,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     BalancerStateRows(database).nodes.replace(
-        BalancerOwnedNode(
-            name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name
-        )
+        BalancerOwnedNode(name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name)
         for name in ("n1", "n2")
     )
     database.close()
@@ -223,9 +212,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     found = balance_preview.preview_balance_plan(
         balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")
     )
-    explained = balance_preview.explain_balance_of_job_or_host(
-        "7", NOON, path=str(tmp_path / "site.toml")
-    )
+    explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=str(tmp_path / "site.toml"))
 
     assert found.add == 0
     assert ": wake n2" in found.sentence

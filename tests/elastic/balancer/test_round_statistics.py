@@ -20,10 +20,7 @@ from gridbridge.elastic.balancer.round_statistics import (
 from gridbridge.elastic.store import balancer_statistics_file, saved_round_folder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import (
-    BalanceRoundStatistics,
-    update_learnt_run_times,
-)
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -35,13 +32,7 @@ RECORD = (
 
 
 def record(
-    minutes: float,
-    run_s: float,
-    wait_s: float = 0.0,
-    *,
-    failed: int = 0,
-    part: str = "NONE",
-    task: int = 0,
+    minutes: float, run_s: float, wait_s: float = 0.0, *, failed: int = 0, part: str = "NONE", task: int = 0
 ) -> str:
     """Return the accounting record of a job that ended so many minutes ago."""
     ended = int(NOW.timestamp() - minutes * 60)
@@ -70,9 +61,7 @@ class Round:
 
     def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
         """Do a round's part."""
-        seeing = RoundStatisticsFiles(
-            accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats)
-        )
+        seeing = RoundStatisticsFiles(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
         return record_round_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:
@@ -93,8 +82,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
     found = cell.note()
 
     assert cell.stats.read_text() == (
-        f"2026-03-01T12:00:30+00:00,3,{found.running},{found.queued},{found.slots},2700,45,"
-        f"{found.load:.2f}\n"
+        f"2026-03-01T12:00:30+00:00,3,{found.running},{found.queued},{found.slots},2700,45,{found.load:.2f}\n"
     )
 
 
@@ -146,9 +134,7 @@ def test_what_ended_around_a_rotation_counts(cell: Round, is_copied: bool) -> No
 def test_a_rotation_that_compresses_at_once_loses_only_what_was_not_read(cell: Round) -> None:
     cell.add(record(9, 10))
     cell.note()
-    cell.accounting.with_name("accounting.1.gz").write_bytes(
-        gzip.compress(cell.accounting.read_bytes())
-    )
+    cell.accounting.with_name("accounting.1.gz").write_bytes(gzip.compress(cell.accounting.read_bytes()))
     cell.accounting.unlink()
     cell.add(record(7, 30))
 
@@ -214,11 +200,7 @@ def test_nobodys_many_names_forget_anothers() -> None:
     many = [("bob", f"job{number}", 1.0) for number in range(3000)]
     found = update_learnt_run_times((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
 
-    assert [(one.owner, one.name) for one in found[:3]] == [
-        ("alice", "align"),
-        ("carol", "sort"),
-        ("bob", "job1002"),
-    ]
+    assert [(one.owner, one.name) for one in found[:3]] == [("alice", "align"), ("carol", "sort"), ("bob", "job1002")]
     assert len(found) == 2000
 
 
@@ -237,9 +219,7 @@ def test_what_is_kept_stays_small(cell: Round) -> None:
     assert [(one.tasks, one.run_s) for one in kept_now] == [(500, 5000.0)]
 
 
-def test_a_file_that_cannot_be_written_ends_no_round(
-    cell: Round, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_written_ends_no_round(cell: Round, caplog: pytest.LogCaptureFixture) -> None:
     cell.stats.mkdir()
     with caplog.at_level(logging.WARNING):
         found = cell.note()
@@ -280,6 +260,4 @@ def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
     usual = Cluster(root="/sge", cell="")
 
     assert local_accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
-    assert (
-        local_accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"
-    )
+    assert local_accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"

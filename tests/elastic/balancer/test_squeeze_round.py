@@ -181,11 +181,7 @@ def suspended(world: World) -> list[str]:
 
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
-    world.squeeze = {
-        "restriction": StandbyNodeSelection.ALL,
-        "target_reserve": 0.5,
-        "minimal_reserve": 0.25,
-    }
+    world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     world.cell.waits = [timedelta(minutes=9)] + [HOUR] * 2
     world.minutes(1)
     world.minutes(20)
@@ -412,11 +408,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
 
 def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
     """What was closed for their tasks' ends is opened; and is no node any more."""
-    world.squeeze = {
-        "restriction": StandbyNodeSelection.ALL,
-        "target_reserve": 0.5,
-        "minimal_reserve": 0.25,
-    }
+    world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     spread(world)
     world.minutes(9)
     closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
@@ -469,11 +461,7 @@ def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_l
 
 def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: World) -> None:
     """It was closed until its tasks have ended; it is opened before it is forgotten."""
-    world.squeeze = {
-        "restriction": StandbyNodeSelection.ALL,
-        "target_reserve": 0.5,
-        "minimal_reserve": 0.25,
-    }
+    world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     spread(world)
     world.minutes(9)
     closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
@@ -556,29 +544,21 @@ def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> 
     world.minutes(20)
 
     assert (world.cell.killed, world.running()) == (0, 5)
-    assert all(
-        world.cell.hosts[name].is_open for name in world.nodes() if name not in asleep(world)
-    )
+    assert all(world.cell.hosts[name].is_open for name in world.nodes() if name not in asleep(world))
 
 
-def test_a_host_that_somebody_switches_off_under_tasks_is_told(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_host_that_somebody_switches_off_under_tasks_is_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """As long as its tasks are listed; it rests then as any other."""
     world.cell.waits = [HOUR] * 8
     world.minutes(3)
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
-    (kept,) = (
-        one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2"
-    )
+    (kept,) = (one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2")
     world.cell.hosts["alpha-n2"].ends = []
     caplog.clear()
     world.minutes(1)
-    (after,) = (
-        one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2"
-    )
+    (after,) = (one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2")
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told

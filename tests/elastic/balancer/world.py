@@ -14,10 +14,7 @@ from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.acts.power_acts import ChangeHostTag
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round_values import (
-    BalancerRoundPlan,
-    SiteBalancerSettings,
-)
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan, SiteBalancerSettings
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
@@ -29,11 +26,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
 )
-from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
-    BalancePolicyName,
-    BalanceSituation,
-)
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
@@ -66,9 +59,7 @@ BEST = "best.q"  # its tasks make way
 RACK = "rack"  # the site's own hosts, which are switched on and off
 SLOTS = 2
 BOOT_S = 90
-OTHERS = ProviderMachine(
-    id="theirs", name="alpha-n9", state=ProviderMachineState.RUNNING, tags={"gridbridge": "beta"}
-)
+OTHERS = ProviderMachine(id="theirs", name="alpha-n9", state=ProviderMachineState.RUNNING, tags={"gridbridge": "beta"})
 
 
 class Killed(BaseException):
@@ -126,11 +117,7 @@ class Cloud:
         if len(self.made) >= self.capacity:
             raise ProviderOutOfMachines("none left")
         machine = ProviderMachine(
-            id=f"m-{self.asked}",
-            name=name,
-            state=ProviderMachineState.PENDING,
-            tags=dict(tags),
-            created=self.world.now,
+            id=f"m-{self.asked}", name=name, state=ProviderMachineState.PENDING, tags=dict(tags), created=self.world.now
         )
         if self.trouble.strikes(self.trouble.lies):
             return machine
@@ -179,9 +166,7 @@ class Cloud:
             return replace(machine, state=ProviderMachineState.STOPPED)
         if self.world.now < self.boots[machine.id]:
             return machine
-        return replace(
-            machine, state=ProviderMachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}"
-        )
+        return replace(machine, state=ProviderMachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}")
 
 
 @dataclass
@@ -214,10 +199,7 @@ class Switches:
         """Return all of them."""
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
-        return tuple(
-            ProviderMachine(id=name, name=name, tags=tags, state=self._state(name))
-            for name in self.up_at
-        )
+        return tuple(ProviderMachine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at)
 
     def start(self, machine: ProviderMachine) -> None:
         """Switch one on."""
@@ -307,11 +289,7 @@ class Cell:
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Tell of the tasks that may."""
         self.trouble.may_end()
-        return {
-            one: (TaskResourceRequests(),) * len(self.hosts[one].ends)
-            for one in hosts
-            if one in self.rerun
-        }
+        return {one: (TaskResourceRequests(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
 
     def put_elsewhere(self, host: str) -> bool:
         """Have them wait again; each begins anew."""
@@ -510,9 +488,7 @@ class World:
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             sections = {"cloud": MachineProviderSection(program="/opt/rent")}
-            return SiteBalancerSettings(
-                cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
-            )
+            return SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections)
         own = SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))

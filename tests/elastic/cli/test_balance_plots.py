@@ -70,9 +70,7 @@ def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) 
     ],
     ids=["short", "StarCluster's", "with -", "its guide's", "policy"],
 )
-def test_options_have_the_names_that_users_of_starcluster_know(
-    folder: Path, words: tuple[str, ...]
-) -> None:
+def test_options_have_the_names_that_users_of_starcluster_know(folder: Path, words: tuple[str, ...]) -> None:
     assert plan(folder, *words)["add"] == 2
 
 
@@ -92,9 +90,7 @@ def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
     assert all(line.startswith("  job ") for line in lines[1:])
 
 
-def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(folder: Path, tmp_path: Path) -> None:
     """Options come before it; without its name none is read."""
     config = tmp_path / "gridbridge.toml"
     config.write_text(
@@ -144,9 +140,7 @@ def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("-m", "-1"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
-def test_an_option_that_is_wrong_is_a_mistake_of_usage(
-    folder: Path, words: tuple[str, ...]
-) -> None:
+def test_an_option_that_is_wrong_is_a_mistake_of_usage(folder: Path, words: tuple[str, ...]) -> None:
     assert run("plan", "--from", str(folder), *words).exit_code == 2
 
 
@@ -177,13 +171,9 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     assert change.call_count == 1
 
 
-def test_a_snapshot_tells_as_json_where_it_is(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        cell_queries,
-        "query_cell_status_outputs",
-        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
+        cell_queries, "query_cell_status_outputs", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
     )
     target = str(tmp_path / "saved")
 
@@ -193,13 +183,9 @@ def test_a_snapshot_tells_as_json_where_it_is(
     assert plan(tmp_path / "saved", "--max-nodes", "9")["add"] == 6
 
 
-def test_who_may_not_know_the_nodes_is_told_so(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        cell_queries,
-        "query_cell_status_outputs",
-        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
+        cell_queries, "query_cell_status_outputs", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
     )
     monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
 
@@ -228,9 +214,7 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
     monkeypatch.setattr(
-        cell_queries,
-        "query_cell_status_outputs",
-        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
+        cell_queries, "query_cell_status_outputs", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
     )
     monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
@@ -247,7 +231,5 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 def site(folder: Path) -> str:
     """Write a configuration, and return its path."""
     path = folder / "site.toml"
-    path.write_text(
-        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
-    )
+    path.write_text('[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n')
     return str(path)

@@ -8,10 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.host_power_steps import (
-    latest_oar_request_by_node,
-    unfinished_oar_power_requests,
-)
+from gridbridge.decisions.elastic.host_power_steps import latest_oar_request_by_node, unfinished_oar_power_requests
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import HostIdleCheck
@@ -192,14 +189,11 @@ def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
 def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
     notes = tuple(
         OarPowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
-        for file, wish in (
-            ("wake.b", OarRequestedPowerState.WAKE),
-            ("sleep.a", OarRequestedPowerState.SLEEP),
-        )
+        for file, wish in (("wake.b", OarRequestedPowerState.WAKE), ("sleep.a", OarRequestedPowerState.SLEEP))
     )
 
     assert latest_oar_request_by_node(notes, 6.0) == {"n1": OarRequestedPowerState.WAKE}
-    assert [
-        one.hosts
-        for one in unfinished_oar_power_requests(notes, {"n1": OarRequestedPowerState.WAKE}, 6.0)
-    ] == [("n1",), ()]
+    assert [one.hosts for one in unfinished_oar_power_requests(notes, {"n1": OarRequestedPowerState.WAKE}, 6.0)] == [
+        ("n1",),
+        (),
+    ]

@@ -48,15 +48,7 @@ def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
 
 
 FIGURES = BalanceFigures(
-    nodes=1,
-    running=1,
-    jobs=0,
-    wanted=0,
-    free=4,
-    slots=4,
-    slots_per_node=4,
-    waited_s=0.0,
-    unchanged_s=None,
+    nodes=1, running=1, jobs=0, wanted=0, free=4, slots=4, slots_per_node=4, waited_s=0.0, unchanged_s=None
 )
 PROVIDED = """
 max_nodes = 5
@@ -162,9 +154,7 @@ def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalancerRunOptio
 
 
 @pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
-def test_the_master_may_go_where_the_file_lets_it(
-    tmp_path: Path, asked: list[BalancerRunOptions], word: str
-) -> None:
+def test_the_master_may_go_where_the_file_lets_it(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
     run(tmp_path, word, balance_keys="kill_master = true")
     run(tmp_path, balance_keys="kill_master = true")
 
@@ -210,9 +200,7 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
-    monkeypatch.setattr(
-        balancer_loop, "run_balancer_forever", lambda _, path, __: read_again.append(path)
-    )
+    monkeypatch.setattr(balancer_loop, "run_balancer_forever", lambda _, path, __: read_again.append(path))
     (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
@@ -221,22 +209,16 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
 
 
 @pytest.mark.parametrize(
-    ("words", "printed"),
-    [((), "nothing waits\nnothing waits\n"), (("--quiet",), "")],
-    ids=["", "quiet"],
+    ("words", "printed"), [((), "nothing waits\nnothing waits\n"), (("--quiet",), "")], ids=["", "quiet"]
 )
 def test_rounds_that_go_on_say_each_what_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
 ) -> None:
     """Also one that does nothing, and one by a changed file."""
     told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
-    quiet = BalancerRoundPlan(
-        plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES), dues=(), told=told
-    )
+    quiet = BalancerRoundPlan(plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES), dues=(), told=told)
 
-    def rounds(
-        wanted: BalancerRunOptions, _: str, renew: Callable[[Policy], BalancerRunOptions]
-    ) -> None:
+    def rounds(wanted: BalancerRunOptions, _: str, renew: Callable[[Policy], BalancerRunOptions]) -> None:
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
@@ -259,15 +241,11 @@ def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
 
     assert (0, "nothing waits\n") == (line.exit_code, line.stdout)
     assert 0 == as_json.exit_code
-    assert {"add", "pool", "remove", "sentence", "refused", "done"} == json.loads(
-        as_json.stdout
-    ).keys()
+    assert {"add", "pool", "remove", "sentence", "refused", "done"} == json.loads(as_json.stdout).keys()
     assert [False, False] == [one.is_acting for one in asked]
 
 
-def test_a_round_acts_where_that_is_asked_for(
-    tmp_path: Path, asked: list[BalancerRunOptions]
-) -> None:
+def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     run(tmp_path, "--apply")
     run(tmp_path, balance_keys="apply = true")
 
@@ -283,25 +261,17 @@ def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
     assert [True, False] == [one.is_faithful for one in asked]
 
 
-def test_a_source_that_fails_ends_a_round_with_75(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_fails_ends_a_round_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(_: BalancerRunOptions) -> None:
         raise ClusterStateUnknown("qstat: no answer")
 
     monkeypatch.setattr(service, "run_one_balancer_round", silent)
     done = run(tmp_path)
 
-    assert (75, "", "gridbridge-balance: qstat: no answer\n") == (
-        done.exit_code,
-        done.stdout,
-        done.stderr,
-    )
+    assert (75, "", "gridbridge-balance: qstat: no answer\n") == (done.exit_code, done.stdout, done.stderr)
 
 
-def test_a_second_one_that_acts_ends_with_3(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "become_account", lambda *_: None)
@@ -312,14 +282,10 @@ def test_a_second_one_that_acts_ends_with_3(
     assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
 
 
-def test_pictures_that_can_not_be_drawn_end_no_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_that_can_not_be_drawn_end_no_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def acted(wanted: BalancerRunOptions) -> BalancerRoundPlan:
         wanted.after()
-        told = BalancePlanReport(
-            add=0, pool=None, remove=(), sentence="nothing is done", refused=()
-        )
+        told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
         return BalancerRoundPlan(plan=Mock(), dues=(), told=told)
 
     monkeypatch.setattr(service, "run_one_balancer_round", acted)
@@ -343,12 +309,8 @@ program.main()
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 
 
-@pytest.mark.parametrize(
-    ("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"]
-)
-def test_lines_that_are_appended_to_a_file_begin_with_the_time(
-    tmp_path: Path, redirection: str, begins: str
-) -> None:
+@pytest.mark.parametrize(("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"])
+def test_lines_that_are_appended_to_a_file_begin_with_the_time(tmp_path: Path, redirection: str, begins: str) -> None:
     """Cron appends what a round says, and why none could be done, to balance.log."""
     log = tmp_path / "balance.log"
     script = f'exec "$0" -c "$1" {redirection}{log} 2>&1'

@@ -24,11 +24,7 @@ NODE = "alpha-n10"
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose state file the commands read: its one node runs a task."""
-    for name in (
-        "load_balancer_overview",
-        "record_node_change_request",
-        "load_last_balancer_rounds",
-    ):
+    for name in ("load_balancer_overview", "record_node_change_request", "load_last_balancer_rounds"):
         known = partial(getattr(administrator_node_requests, name), path=f"{tmp_path}/state.db")
         monkeypatch.setattr(administrator_node_requests, name, known)
     world = World(tmp_path, Trouble())
@@ -102,14 +98,9 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("step", "why"),
-    [
-        (HostJoinStep.NONE, "it is being made a host"),
-        (HostJoinStep.ADMITTED, "its daemon is waited for"),
-    ],
+    [(HostJoinStep.NONE, "it is being made a host"), (HostJoinStep.ADMITTED, "its daemon is waited for")],
 )
-def test_a_node_that_joins_tells_what_it_waits_for(
-    world: World, step: HostJoinStep, why: str
-) -> None:
+def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: HostJoinStep, why: str) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=ElasticNodeState.JOINING, step=step)])
@@ -154,12 +145,8 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
     assert BalancerStateRows(world.database()).wishes() == {NODE: wish}
 
 
-@pytest.mark.parametrize(
-    "state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING]
-)
-def test_a_drained_node_that_is_on_its_way_joins_first(
-    world: World, state: ElasticNodeState
-) -> None:
+@pytest.mark.parametrize("state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING])
+def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: ElasticNodeState) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])
@@ -168,9 +155,7 @@ def test_a_drained_node_that_is_on_its_way_joins_first(
 
 
 @pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])
-def test_a_host_that_is_no_node_is_refused_in_one_line(
-    world: World, words: tuple[str, ...]
-) -> None:
+def test_a_host_that_is_no_node_is_refused_in_one_line(world: World, words: tuple[str, ...]) -> None:
     done = run(*words, "alpha-n9", "--json")
 
     assert isinstance(done.exception, StateError)

@@ -66,9 +66,7 @@ def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
     ],
     ids=["host", "node, without a maximum", "unknown host", "unknown job"],
 )
-def test_a_host_or_job_is_told_what_becomes_of_it(
-    folder: Path, what: str, status: int, reason: str
-) -> None:
+def test_a_host_or_job_is_told_what_becomes_of_it(folder: Path, what: str, status: int, reason: str) -> None:
     done = explain(folder, what, "--json")
 
     assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
@@ -79,33 +77,23 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 ) -> None:
     seen = observed_or_saved_cell.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(
-        balance_preview.users_configuration, "load_requiring_home_cluster", lambda _: policy
-    )
+    monkeypatch.setattr(balance_preview.users_configuration, "load_requiring_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
 
     told = balance_preview.explain_balance_of_job_or_host("alpha-n2", seen.now)
 
-    assert told.reason == (
-        "whether it is the balancer's is not known here: root and gridbridge-admin see that"
-    )
+    assert told.reason == ("whether it is the balancer's is not known here: root and gridbridge-admin see that")
 
 
-def test_a_host_that_is_off_is_told_what_wakes_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = observed_or_saved_cell.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(
-        balance_preview.users_configuration, "load_requiring_home_cluster", lambda _: policy
-    )
+    monkeypatch.setattr(balance_preview.users_configuration, "load_requiring_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_tags, "read_host_tags", lambda _: {})
     name = "alpha-n2"
-    off = BalancerOwnedNode(
-        name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now
-    )
+    off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now)
 
     told = balance_preview.explain_balance_of_job_or_host(name, seen.now, (off,))
 
@@ -113,9 +101,7 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
 
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")
-@pytest.mark.parametrize(
-    "words", [("status",), ("drain", "alpha-n1"), ("keep", "alpha-n1"), ("history",)]
-)
+@pytest.mark.parametrize("words", [("status",), ("drain", "alpha-n1"), ("keep", "alpha-n1"), ("history",)])
 def test_before_any_round_one_line_says_what_is_missing(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(gridbridge, ("balance", *words))
 

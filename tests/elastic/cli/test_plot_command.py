@@ -41,9 +41,7 @@ def test_all_pictures_have_content(tmp_path: Path, minutes: range | tuple[int, .
     done = plot(tmp_path / "stats.csv", tmp_path / "a" / "b")
 
     assert done.output.splitlines() == [f"{tmp_path}/a/b/{name}.png" for name in NAMES]
-    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(
-        f"{name}.png" for name in NAMES
-    )
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(f"{name}.png" for name in NAMES)
     least = 0.05 if len(minutes) > 1 else 0.00001
     for name in NAMES:
         assert share_drawn(tmp_path / "a" / "b" / f"{name}.png") > least, name
@@ -81,9 +79,7 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
     done = plot(tmp_path / "stats.csv", tmp_path)
 
     assert done.exit_code == 0
-    assert done.stderr == (
-        f"gridbridge: {tmp_path}/stats.csv: 2 lines are no row of statistics, the first is 2\n"
-    )
+    assert done.stderr == (f"gridbridge: {tmp_path}/stats.csv: 2 lines are no row of statistics, the first is 2\n")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +112,13 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (60, "1 min"), (379, "6 min 19 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")],
+    ("seconds", "text"), [(0, "0 s"), (60, "1 min"), (379, "6 min 19 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
     assert format_duration(seconds) == text
 
 
-def test_root_draws_into_the_balancers_folder_as_its_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_draws_into_the_balancers_folder_as_its_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
     monkeypatch.setattr(balancer_statistics_file, "drop_root_to_account", became.append)

@@ -75,9 +75,7 @@ def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
     path.write_bytes(long + SWF.read_bytes() + long + long)
     done = simulate("--accounting", str(path), "--json", "--policy", "demand")
 
-    assert done.stderr == (
-        f"gridbridge: {path}: 3 lines with more than 1 MiB are left out: 1, 11, 12\n"
-    )
+    assert done.stderr == (f"gridbridge: {path}: 3 lines with more than 1 MiB are left out: 1, 11, 12\n")
     (found,) = json.loads(done.stdout)
     assert (found["tasks"], found["bad_lines"]) == (3, [1, 11, 12])
 
@@ -102,9 +100,7 @@ def in_tar(data: bytes) -> bytes:
     ],
     ids=["bzip2", "zstd", "tar", "tar in gzip"],
 )
-def test_what_packed_a_file_otherwise_is_named(
-    tmp_path: Path, pack: Callable[[bytes], bytes], packer: str
-) -> None:
+def test_what_packed_a_file_otherwise_is_named(tmp_path: Path, pack: Callable[[bytes], bytes], packer: str) -> None:
     path = tmp_path / "some"
     path.write_bytes(pack(SWF.read_bytes()))
     done = simulate("--accounting", str(path))
@@ -147,9 +143,7 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
     ],
     ids=["cut off", "xz cut off", "damaged", "xz damaged", "with a tail"],
 )
-def test_a_compressed_file_that_is_damaged_is_one_line(
-    tmp_path: Path, content: bytes, kind: type[Exception]
-) -> None:
+def test_a_compressed_file_that_is_damaged_is_one_line(tmp_path: Path, content: bytes, kind: type[Exception]) -> None:
     path = tmp_path / "some.gz"
     path.write_bytes(content)
     done = simulate("--accounting", str(path))
@@ -234,12 +228,9 @@ def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("none/picture.png", "No such file or directory"), ("a.png", "it is a folder")],
+    ("name", "why"), [("none/picture.png", "No such file or directory"), ("a.png", "it is a folder")]
 )
-def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(
-    tmp_path: Path, name: str, why: str
-) -> None:
+def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "a.png").mkdir()
     done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
 
@@ -279,9 +270,7 @@ def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
     return is_as_good(one, other) and not is_as_good(other, one)
 
 
-@pytest.mark.parametrize(
-    ("path", "right"), [("/dev/zero", ":1: more than"), ("/dev/urandom", "no task can be read")]
-)
+@pytest.mark.parametrize(("path", "right"), [("/dev/zero", ":1: more than"), ("/dev/urandom", "no task can be read")])
 def test_a_file_without_end_is_refused(path: str, right: str) -> None:
     done = simulate("--accounting", path)
 
@@ -293,16 +282,12 @@ def test_a_file_without_end_is_refused(path: str, right: str) -> None:
 def test_a_file_with_the_mark_of_an_editor_is_read(tmp_path: Path) -> None:
     path = tmp_path / "some.swf"
     path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
-    (found,) = json.loads(
-        simulate("--accounting", str(path), "--json", "--policy", "demand").stdout
-    )
+    (found,) = json.loads(simulate("--accounting", str(path), "--json", "--policy", "demand").stdout)
 
     assert (found["tasks"], found["bad_lines"]) == (3, [])
 
 
-@pytest.mark.parametrize(
-    "words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"]
-)
+@pytest.mark.parametrize("words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"])
 def test_what_means_nothing_is_refused(words: tuple[str, str]) -> None:
     done = simulate("--synthetic", "ash", *words)
 

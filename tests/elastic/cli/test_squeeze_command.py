@@ -119,11 +119,7 @@ def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
     done = run(model, "--json", f"-C{tmp_path}/script", "-S", str(tmp_path / "saved"))
 
     told = json.loads(done.stdout)
-    assert (told["answer"], told["nodes"], told["is_enough"]) == (
-        "Nodes to offline",
-        ["two.example"],
-        True,
-    )
+    assert (told["answer"], told["nodes"], told["is_enough"]) == ("Nodes to offline", ["two.example"], True)
     assert told["online_candidates"] == ["six.example"]
     assert told["commands"][-1] == "gnt-node power -f off two"
     assert (tmp_path / "script").exists()
@@ -131,9 +127,7 @@ def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--from", "/tmp"), ("--json", "-v"), ("--json", "-C"), ("--json", "--no-headers")],
-    ids=" ".join,
+    "words", [("--from", "/tmp"), ("--json", "-v"), ("--json", "-C"), ("--json", "--no-headers")], ids=" ".join
 )
 def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[str, ...]) -> None:
     done = run(model, *words)
@@ -151,13 +145,9 @@ def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [lambda text: f"\ufeff{text}", lambda text: text.replace("\n", "\r\n")],
-    ids=["mark", "ends"],
+    "change", [lambda text: f"\ufeff{text}", lambda text: text.replace("\n", "\r\n")], ids=["mark", "ends"]
 )
-def test_a_file_of_another_systems_editor_is_read(
-    change: Callable[[str], str], model: Path, tmp_path: Path
-) -> None:
+def test_a_file_of_another_systems_editor_is_read(change: Callable[[str], str], model: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(change(MODEL).encode())
 
@@ -185,9 +175,7 @@ vm|128|1024|1|running|Y|two|one|drbd||1
 
 
 @pytest.mark.parametrize("role", ["N", "X", ""])
-def test_names_that_come_twice_and_unknown_roles_are_taken_as_hsqueeze_takes_them(
-    tmp_path: Path, role: str
-) -> None:
+def test_names_that_come_twice_and_unknown_roles_are_taken_as_hsqueeze_takes_them(tmp_path: Path, role: str) -> None:
     """Instances of one name are two, and a node of another role is an ordinary one."""
     (tmp_path / "model").write_text(DOUBLE.format(role=role))
     done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])

@@ -70,9 +70,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
-    found = squeeze_preview.missing_squeeze_settings(
-        policy_file.parse_configuration("FILE", (CELL + more).encode())
-    )
+    found = squeeze_preview.missing_squeeze_settings(policy_file.parse_configuration("FILE", (CELL + more).encode()))
 
     assert [lack.partition(":")[0] for lack in found] == lacks
 
@@ -86,11 +84,7 @@ def test_the_least_nodes_work_on(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words", "told"),
     [
-        (
-            "",
-            ("--minimal-resources", "3"),
-            "the minimal reserve is 3; expected at most the target (2)",
-        ),
+        ("", ("--minimal-resources", "3"), "the minimal reserve is 3; expected at most the target (2)"),
         (
             "[squeeze]\nminimal_reserve = 4.0\n",
             (),
@@ -98,7 +92,5 @@ def test_the_least_nodes_work_on(folder: Path) -> None:
         ),
     ],
 )
-def test_a_minimum_above_the_target_is_refused(
-    more: str, words: tuple[str, ...], told: str, folder: Path
-) -> None:
+def test_a_minimum_above_the_target_is_refused(more: str, words: tuple[str, ...], told: str, folder: Path) -> None:
     assert told in str(run(folder, more, *words).exception)

@@ -63,9 +63,7 @@ class Gate:
             return None
         return status, found
 
-    def _known(
-        self, asked: dict[str, str], headers: dict[str, str], body: bytes
-    ) -> tuple[int, bytes]:
+    def _known(self, asked: dict[str, str], headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         """Answer a token that was seen as before, or with an error once its machine has ended."""
         token = asked.get("ClientToken", "")
         if asked["Action"] != "RunInstances":

@@ -12,11 +12,7 @@ from gridbridge.elastic.providers.ec2 import Ec2Provider
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
-from gridbridge.model.elastic.balance_sections import (
-    MachineProviderSection,
-    NodePoolSection,
-    ProviderKind,
-)
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.key_settings import QueueRequests
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -66,11 +62,7 @@ def secret(path: Path, text: str) -> str:
 def settings(section: MachineProviderSection, pool: NodePoolSection) -> Policy:
     """Return a configuration with one pool of one provider."""
     return Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={},
-        queues={},
-        pools={"small": pool},
-        providers={"cloud": section},
+        site=SiteSection(cluster="alpha"), clusters={}, queues={}, pools={"small": pool}, providers={"cloud": section}
     )
 
 
@@ -121,9 +113,7 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         arguments=QueueRequests({"ex_project": "hpc"}),
         timeout_s=20,
     )
-    made = make_provider_of_pool(
-        settings(section, NodePoolSection(provider="cloud", image="Ubuntu 9.10")), "small"
-    )
+    made = make_provider_of_pool(settings(section, NodePoolSection(provider="cloud", image="Ubuntu 9.10")), "small")
     assert isinstance(made, LibcloudProvider)
     return made
 

@@ -14,10 +14,7 @@ from tests.packages import unpack
 HERE = "127.0.0.1"
 LIMIT_S = 60.0
 PACKAGES = ("ipmitool", "libfreeipmi17", "libopenipmi0", "libpopt0", "openipmi")
-AUTHS = "\n".join(
-    f"  allowed_auths_{who} none md2 md5 straight"
-    for who in ("callback", "user", "operator", "admin")
-)
+AUTHS = "\n".join(f"  allowed_auths_{who} none md2 md5 straight" for who in ("callback", "user", "operator", "admin"))
 CONTROLLER = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\n"
 CHASSIS = """\
 #!/bin/sh
@@ -55,11 +52,7 @@ def found(folder: Path) -> Tools:
     root = unpack(folder, *PACKAGES)
     (libraries,) = (root / "usr/lib").glob("*-linux-gnu")
     programs = root / "usr/bin"
-    return Tools(
-        simulator=str(programs / "ipmi_sim"),
-        ipmitool=str(programs / "ipmitool"),
-        libraries=str(libraries),
-    )
+    return Tools(simulator=str(programs / "ipmi_sim"), ipmitool=str(programs / "ipmitool"), libraries=str(libraries))
 
 
 @contextmanager

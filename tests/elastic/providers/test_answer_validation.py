@@ -64,30 +64,22 @@ def test_any_value_of_any_key_is_right_or_refused(key: str, value: Any) -> None:
         assert all(text.isprintable() for text in texts)
 
 
-@pytest.mark.parametrize(
-    "tags", [{"purpose": "a\tb"}, {"long": "x" * 1025}, {"gridbridge": "beta\n"}]
-)
+@pytest.mark.parametrize("tags", [{"purpose": "a\tb"}, {"long": "x" * 1025}, {"gridbridge": "beta\n"}])
 def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str, str]) -> None:
     """Nothing would grow or shrink for a neighbour's tag; what can't be printed is replaced."""
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
-    ours, found = provider_answer_validation.parse_machine_list(
-        json.dumps([NODES[0], theirs]).encode(), "alpha"
-    )
+    ours, found = provider_answer_validation.parse_machine_list(json.dumps([NODES[0], theirs]).encode(), "alpha")
 
     assert (True, False) == (ours.belongs_to("alpha"), found.belongs_to("alpha"))
     assert "web?1" == found.name
     assert all(one.isprintable() and len(one) <= 1024 for one in found.tags.values())
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}]
-)
+@pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
 def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        provider_answer_validation.parse_machine_list(
-            json.dumps([{**NODES[0], **wrong}]).encode(), "alpha"
-        )
+        provider_answer_validation.parse_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
 
 
 @given(st.binary())

@@ -69,16 +69,8 @@ def test_a_list_is_read(by: Make) -> None:
     listed = by(saying([NODE, strange, dark])).machines()
 
     assert MACHINE == listed[0]
-    assert ("Bob's box", "fd00::7", False) == (
-        listed[1].name,
-        listed[1].address,
-        listed[1].belongs_to("alpha"),
-    )
-    assert (ProviderMachineState.UNKNOWN, None, "") == (
-        listed[2].state,
-        listed[2].created,
-        listed[2].host_key,
-    )
+    assert ("Bob's box", "fd00::7", False) == (listed[1].name, listed[1].address, listed[1].belongs_to("alpha"))
+    assert (ProviderMachineState.UNKNOWN, None, "") == (listed[2].state, listed[2].created, listed[2].host_key)
 
 
 def test_an_empty_list_is_a_list(by: Make) -> None:
@@ -145,9 +137,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("told", WRONG.values(), ids=WRONG)
-def test_a_list_of_which_anything_is_wrong_is_refused_whole(
-    by: Make, tmp_path: Path, told: object
-) -> None:
+def test_a_list_of_which_anything_is_wrong_is_refused_whole(by: Make, tmp_path: Path, told: object) -> None:
     text = told if isinstance(told, str) else json.dumps([NODE | {"id": "good"}, *_list(told)])
     text = json.dumps(told) if isinstance(told, dict) else text
     (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
@@ -178,11 +168,7 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
     ("ending", "expected", "words"),
     [
         ("exit 75", ProviderRequestRepeatable, "exit status 75"),
-        (
-            "echo one >&2; echo 'none before noon' >&2; exit 69",
-            ProviderOutOfMachines,
-            "none before noon",
-        ),
+        ("echo one >&2; echo 'none before noon' >&2; exit 69", ProviderOutOfMachines, "none before noon"),
         ("echo 'wrong token' >&2; exit 77", ProviderPermanentFailure, "wrong token"),
         ("printf '\\033[2Jred' >&2; exit 1", ProviderPermanentFailure, "?[2Jred"),
         ("kill -9 $$", ProviderPermanentFailure, "exit status -9"),
@@ -208,9 +194,7 @@ def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
         by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
 
 
-def test_a_program_that_prints_without_end_is_stopped(
-    by: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderPermanentFailure, match="it printed more than the 1 MiB"):
         by("yes").machines()

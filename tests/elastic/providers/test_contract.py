@@ -5,12 +5,7 @@
 import pytest
 
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines
-from gridbridge.model.elastic.elastic_nodes import (
-    OWNER_TAG,
-    POOL_TAG,
-    ProviderMachine,
-    ProviderMachineState,
-)
+from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 from tests.elastic.providers.sites import KINDS, Site
 
 TAGS = {OWNER_TAG: "alpha", POOL_TAG: "small"}

@@ -22,9 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_our_own_is_read(path: Path) -> None:
-    assert {"key": "me", "Secret": SECRET} == private_credentials_files.read_credentials_table(
-        str(path)
-    )
+    assert {"key": "me", "Secret": SECRET} == private_credentials_files.read_credentials_table(str(path))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -48,9 +46,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     ],
     ids=["no section", "no value", "a name twice", "another section", "no text", "too long"],
 )
-def test_a_file_of_another_form_is_refused_without_its_secret(
-    path: Path, content: str, words: str
-) -> None:
+def test_a_file_of_another_form_is_refused_without_its_secret(path: Path, content: str, words: str) -> None:
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:

@@ -49,16 +49,12 @@ def test_the_machine_and_its_disk_have_their_tags_from_the_beginning(ec2: Ec2, g
     assert expected == {tag["Key"]: tag["Value"] for tag in instance(provider, made.id)["Tags"]}
 
 
-def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(
-    ec2: Ec2, tmp_path: Path
-) -> None:
+def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(ec2: Ec2, tmp_path: Path) -> None:
     provider = ec2(size="m5.large", spot=True)
     (tmp_path / "begin").write_text("#cloud-config\n")
     provider.client.create_key_pair(KeyName="grid")
     (net, *_) = provider.client.describe_subnets()["Subnets"]
-    group = provider.client.create_security_group(
-        GroupName="grid", Description="grid", VpcId=net["VpcId"]
-    )["GroupId"]
+    group = provider.client.create_security_group(GroupName="grid", Description="grid", VpcId=net["VpcId"])["GroupId"]
     section = replace(
         provider.section,
         key_name="grid",
@@ -112,20 +108,14 @@ def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
     """Of a list as of a new machine; it must not end the round of all others."""
     provider = replace(ec2(), client=Odd([odd]))
 
-    with pytest.raises(
-        ProviderPermanentFailure, match=f"ec2 list: an answer that can't be read.*{words}"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=f"ec2 list: an answer that can't be read.*{words}"):
         provider.machines()
-    with pytest.raises(
-        ProviderPermanentFailure, match=f"ec2 create: an answer that can't be read.*{words}"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=f"ec2 create: an answer that can't be read.*{words}"):
         provider.create("alpha-n7", TAGS)
 
 
 @pytest.mark.parametrize("instances", [[], [{}, {}]])
-def test_another_number_of_machines_than_one_is_a_failure(
-    ec2: Ec2, instances: list[dict[str, object]]
-) -> None:
+def test_another_number_of_machines_than_one_is_a_failure(ec2: Ec2, instances: list[dict[str, object]]) -> None:
     with pytest.raises(ProviderPermanentFailure, match="ec2 create: an answer that can't be read"):
         replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
 
@@ -297,10 +287,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     answer = instance(provider, made.id)
 
     assert ProviderMachineState.GONE is module.machine_from_ec2_instance(answer).state
-    for word, state in (
-        ("stopping", ProviderMachineState.STOPPED),
-        ("melted", ProviderMachineState.UNKNOWN),
-    ):
+    for word, state in (("stopping", ProviderMachineState.STOPPED), ("melted", ProviderMachineState.UNKNOWN)):
         assert state is module.machine_from_ec2_instance({**answer, "State": {"Name": word}}).state
 
 
@@ -314,9 +301,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
         ("", ProviderPermanentFailure),
     ],
 )
-def test_an_error_code_is_later_or_no_capacity_or_a_failure(
-    code: str, expected: type[Exception]
-) -> None:
+def test_an_error_code_is_later_or_no_capacity_or_a_failure(code: str, expected: type[Exception]) -> None:
     assert ec2_error_class(code) is expected
 
 
@@ -328,9 +313,7 @@ def test_an_error_code_is_later_or_no_capacity_or_a_failure(
         ("InvalidParameterValue", ProviderPermanentFailure),
     ],
 )
-def test_an_error_is_told_in_the_clouds_words(
-    ec2: Ec2, gate: Gate, code: str, expected: type[Exception]
-) -> None:
+def test_an_error_is_told_in_the_clouds_words(ec2: Ec2, gate: Gate, code: str, expected: type[Exception]) -> None:
     gate.refusals["RunInstances"] = code
 
     with pytest.raises(expected, match=f"^ec2 create: .*words of {code}$"):
@@ -340,9 +323,7 @@ def test_an_error_is_told_in_the_clouds_words(
 
 def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate) -> None:
     """Once: a second try within the call would double the limit."""
-    impatient = module.make_ec2_provider(
-        replace(ec2().section, timeout_s=1), NodePoolSection(), "alpha"
-    )
+    impatient = module.make_ec2_provider(replace(ec2().section, timeout_s=1), NodePoolSection(), "alpha")
     gate.hangs = True
 
     with pytest.raises(ProviderOutcomeUnknown, match="ec2 list: Read timeout"):

@@ -37,15 +37,11 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     for _ in range(3):
         memory = BalancerStateRows(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
-        run_cycle_once(
-            BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append
-        )
+        run_cycle_once(BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.machines())
 
 
-def test_the_machine_of_an_idle_master_is_ended_and_no_other(
-    world: World, labelled: LibcloudProvider
-) -> None:
+def test_the_machine_of_an_idle_master_is_ended_and_no_other(world: World, labelled: LibcloudProvider) -> None:
     assert rounds(world, labelled, kills=True) == ["theirs"]
     assert any("the master's machine" in one and "is ended" in one for one in world.told)
     assert any(": end the master's machine " in one for one in world.told)

@@ -27,9 +27,7 @@ from gridbridge.model.elastic.balance_sections import NodePoolSection
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
 
-def test_the_driver_is_given_its_secrets_its_arguments_and_our_limit(
-    labelled: LibcloudProvider,
-) -> None:
+def test_the_driver_is_given_its_secrets_its_arguments_and_our_limit(labelled: LibcloudProvider) -> None:
     expected = {"region": "east", "timeout": 20, "ex_project": "hpc"}
 
     assert expected == labelled.driver.given
@@ -69,9 +67,7 @@ def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
     """Nobody would know whose it is, and each round would buy another one."""
     labelled.driver.keeps = keeps
 
-    with pytest.raises(
-        ProviderPermanentFailure, match="does not keep its name and tags; it was removed"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match="does not keep its name and tags; it was removed"):
         labelled.create("alpha-n7", TAGS)
     assert () == labelled.machines()
 
@@ -83,14 +79,10 @@ def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
     labelled.driver.does = False
 
     with pytest.raises(
-        ProviderPermanentFailure,
-        match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud",
+        ProviderPermanentFailure, match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud"
     ):
         labelled.create("alpha-n7", TAGS)
-    assert (
-        "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did"
-        in caplog.text
-    )
+    assert "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did" in caplog.text
 
 
 def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudProvider) -> None:
@@ -109,9 +101,7 @@ def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudProvid
 def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
-        with pytest.raises(
-            ProviderPermanentFailure, match=f"{key} {wanted}: its driver knows none"
-        ):
+        with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: its driver knows none"):
             replace(labelled, section=section).create("alpha-n7", TAGS)
 
 
@@ -201,9 +191,7 @@ def test_every_state_of_libcloud_has_one_of_ours() -> None:
     assert {"error", "unknown"} == words - set(module.STATES)
 
 
-@pytest.mark.parametrize(
-    ("driver", "words"), [("nowhere", "nowhere"), ("dummy", "unexpected keyword")]
-)
+@pytest.mark.parametrize(("driver", "words"), [("nowhere", "nowhere"), ("dummy", "unexpected keyword")])
 def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
     labelled: LibcloudProvider, driver: str, words: str
 ) -> None:

@@ -27,9 +27,7 @@ Ipmi = Callable[..., HostPowerProvider]
 
 def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
     """Return what a configuration says of a host."""
-    made = make_power_control_of_host(
-        policy_file.parse_configuration("FILE", (SITE + text).encode()), host
-    )
+    made = make_power_control_of_host(policy_file.parse_configuration("FILE", (SITE + text).encode()), host)
     assert isinstance(made, HostPowerProvider)
     return made
 
@@ -64,9 +62,7 @@ def controller(tools: Tools, tmp_path: Path) -> Iterator[str]:
 def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
     """Return what makes a provider of hosts by their controllers."""
 
-    def make(
-        *controllers: str, password: str = PASSWORD, timeout_s: float = 20
-    ) -> HostPowerProvider:
+    def make(*controllers: str, password: str = PASSWORD, timeout_s: float = 20) -> HostPowerProvider:
         secret = tmp_path / "password"
         secret.touch(mode=0o600)
         secret.write_text(f"{password}\n")
@@ -108,21 +104,15 @@ def test_a_host_is_switched_by_its_controller_and_twice_is_no_error(
     ]
 
 
-def test_a_host_that_does_not_answer_is_unknown_beside_others(
-    by_ipmi: Ipmi, controller: str
-) -> None:
+def test_a_host_that_does_not_answer_is_unknown_beside_others(by_ipmi: Ipmi, controller: str) -> None:
     provider = by_ipmi(controller, "127.0.0.1:9", timeout_s=2)
 
-    assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(
-        provider
-    )
+    assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(provider)
     with pytest.raises(ProviderOutcomeUnknown, match="chassis power on: no answer in time"):
         provider.start(named("n2"))
 
 
-def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
-    by_ipmi: Ipmi, controller: str
-) -> None:
+def test_a_wrong_password_is_told_and_is_not_in_what_is_told(by_ipmi: Ipmi, controller: str) -> None:
     provider = by_ipmi(controller, password="wrong-one")
 
     with pytest.raises(ProviderOutcomeUnknown, match="Unable to establish IPMI") as refused:
@@ -131,9 +121,7 @@ def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
 
 
-def test_a_password_that_others_can_read_is_not_used(
-    by_ipmi: Ipmi, controller: str, tmp_path: Path
-) -> None:
+def test_a_password_that_others_can_read_is_not_used(by_ipmi: Ipmi, controller: str, tmp_path: Path) -> None:
     provider = by_ipmi(controller)
     (tmp_path / "password").chmod(0o644)
 
@@ -170,9 +158,7 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
         provider.start(named("dark"))
 
 
-def test_why_a_host_has_no_known_state_is_logged(
-    switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_why_a_host_has_no_known_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its program fails, or prints another word."""
     hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
     way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
@@ -204,9 +190,7 @@ def test_a_host_is_woken_by_a_packet() -> None:
     assert 102 == len(packet)
     assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
-    with pytest.raises(
-        ProviderPermanentFailure, match="a packet only wakes; its provider needs a program"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match="a packet only wakes; its provider needs a program"):
         provider.stop(named("n1"))
 
 
@@ -226,14 +210,10 @@ def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
 def test_no_other_host_is_switched() -> None:
     provider = woken(9)
 
-    with pytest.raises(
-        ProviderPermanentFailure, match=r"^power start n2: no host of this provider"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=r"^power start n2: no host of this provider"):
         provider.start(named("n2"))
 
 
 def test_a_host_that_nobody_switches_is_told() -> None:
-    with pytest.raises(
-        ProviderPermanentFailure, match=r"^host n9: nobody switches it .*\[power.n9\]"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=r"^host n9: nobody switches it .*\[power.n9\]"):
         provider_of("", "n9")

@@ -57,9 +57,7 @@ def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> 
     make_provider_of_pool(policy, "small")
     program.chmod(0o775)
 
-    with pytest.raises(
-        ProviderPermanentFailure, match=f"others could have written {program}, for .*chmod"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=f"others could have written {program}, for .*chmod"):
         make_provider_of_pool(policy, "small")
 
 
@@ -75,9 +73,7 @@ def test_a_person_who_looks_trusts_the_balancers_program_and_their_own(
     assert isinstance(make_provider_of_pool(POLICY, "small"), SiteProgramProvider)
 
 
-def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_person_who_looks_is_not_told_to_change_the_sites_files(monkeypatch: pytest.MonkeyPatch) -> None:
     _as_person(monkeypatch, owner=666)
 
     with pytest.raises(ProviderPermanentFailure) as told:
@@ -95,16 +91,12 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
     monkeypatch.setattr(programs.local_host_facts, "uid_of_account", lambda _: ADMIN)
-    monkeypatch.setattr(
-        programs.file_trust, "require_trusted_path", lambda path, *, owner: require(path, owner)
-    )
+    monkeypatch.setattr(programs.file_trust, "require_trusted_path", lambda path, *, owner: require(path, owner))
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
 def test_a_pool_without_a_provider_is_told(pool: str) -> None:
-    with pytest.raises(
-        ProviderPermanentFailure, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"):
         make_provider_of_pool(POLICY, pool)
 
 
@@ -112,9 +104,7 @@ def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
     power = MachineProviderSection(kind=ProviderKind.POWER)
     policy = replace(POLICY, providers={"rental": power})
 
-    with pytest.raises(
-        ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: it makes no"
-    ):
+    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: it makes no"):
         make_provider_of_pool(policy, "small")
 
 
@@ -128,38 +118,25 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
     switch.chmod(0o775)
     policy = replace(
         POLICY,
-        pools={
-            "small": NodePoolSection(provider="rental"),
-            "large": NodePoolSection(provider="nobody"),
-        },
+        pools={"small": NodePoolSection(provider="rental"), "large": NodePoolSection(provider="nobody")},
         providers={
             "rental": replace(SECTION, program=str(program)),
-            "rack": MachineProviderSection(
-                kind=ProviderKind.POWER, way=PowerSwitchMethod.COMMAND, program=str(switch)
-            ),
+            "rack": MachineProviderSection(kind=ProviderKind.POWER, way=PowerSwitchMethod.COMMAND, program=str(switch)),
         },
         powered={"n1": PoweredHostSection(provider="rack")},
     )
 
-    found: dict[str, MachineLister] = {
-        **make_pool_providers(policy),
-        **make_selected_power_controls(policy, {"rack"}),
-    }
+    found: dict[str, MachineLister] = {**make_pool_providers(policy), **make_selected_power_controls(policy, {"rack"})}
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()
-    for name, why in (
-        ("large", "no provider makes its nodes"),
-        ("rack", "others could have written"),
-    ):
+    for name, why in (("large", "no provider makes its nodes"), ("rack", "others could have written")):
         with pytest.raises(ProviderPermanentFailure, match=why):
             found[name].machines()
 
 
 @pytest.mark.parametrize(("kind", "library"), [("ec2", "boto3"), ("libcloud", "apache-libcloud")])
-def test_a_library_that_is_not_installed_is_told(
-    monkeypatch: pytest.MonkeyPatch, kind: str, library: str
-) -> None:
+def test_a_library_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, kind: str, library: str) -> None:
     for module in ("boto3", "libcloud.compute.providers"):
         monkeypatch.setitem(sys.modules, module, None)
     section = MachineProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")

@@ -6,11 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.qacct import read_task_end_times
 from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
-from gridbridge.model.elastic.replay_outcome import (
-    RecordedReplayTask,
-    ReplayExclusion,
-    WorkloadLineFault,
-)
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, WorkloadLineFault
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -27,12 +23,7 @@ def record(**changed: str) -> bytes:
 
 def test_a_record_is_a_task() -> None:
     assert list(read_accounting_tasks([b"# a comment\n", record()])) == [
-        (
-            2,
-            RecordedReplayTask(
-                submitted_s=1000, run_s=600, slots=2, waited_s=60, owner="alice", name="failed"
-            ),
-        )
+        (2, RecordedReplayTask(submitted_s=1000, run_s=600, slots=2, waited_s=60, owner="alice", name="failed"))
     ]
 
 

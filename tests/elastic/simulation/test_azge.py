@@ -15,9 +15,7 @@ from tests.decisions.elastic.cells import instance, node, situation, waiting
 LONG = 5.0  # minutes after which an idle node goes
 
 
-def seen(
-    idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: Iterable[str] = ()
-) -> BalanceSituation:
+def seen(idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: Iterable[str] = ()) -> BalanceSituation:
     """Return nodes of four slots that are idle for so many minutes, and some that boot."""
     nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
     nodes += [node(name, state="booting") for name in booting]
@@ -28,9 +26,7 @@ def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> Balan
     """Return what a round does."""
     terms = ReplayNodeTerms(min_nodes=least, max_nodes=most, slots=4)
     return plan_balance_like_cyclecloud(
-        looked,
-        make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()),
-        terms.slots,
+        looked, make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()), terms.slots
     )
 
 
@@ -72,7 +68,5 @@ def test_none_goes_in_a_round_in_which_one_comes() -> None:
         "the maximum",
     ],
 )
-def test_what_waits_is_packed_into_nodes(
-    wait: list[WaitingJobGroup], booting: tuple[str, ...], add: int
-) -> None:
+def test_what_waits_is_packed_into_nodes(wait: list[WaitingJobGroup], booting: tuple[str, ...], add: int) -> None:
     assert decided(seen({}, wait, booting)).add == add

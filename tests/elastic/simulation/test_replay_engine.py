@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
-from gridbridge.elastic.simulation.replay_policy_comparison import (
-    find_cost_wait_frontier,
-    vary_policy_settings,
-)
-from gridbridge.elastic.simulation.synthetic_workload import (
-    WorkloadDistribution,
-    generate_synthetic_workload,
-)
+from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
+from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
@@ -42,9 +36,7 @@ def replay(
     demand: DemandPolicySection | None = None,
 ) -> PolicyReplayResult:
     """Run tasks by a policy with its usual settings."""
-    return WorkloadReplay(
-        tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())
-    ).run()
+    return WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
 
 
 @pytest.mark.parametrize(
@@ -159,9 +151,7 @@ def test_the_picture_of_nodes_goes_on_to_the_end() -> None:
 
 
 def test_begun_units_are_paid_for_whole() -> None:
-    found = replay(
-        (task(0, 60),), ONE_NODE, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600)
-    )
+    found = replay((task(0, 60),), ONE_NODE, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600))
 
     assert (found.paid_hours, found.node_hours) == (1.0, pytest.approx(60 / 3600))
 
@@ -170,20 +160,14 @@ def test_begun_units_are_paid_for_whole() -> None:
 def test_the_same_seed_gives_the_same_replay(rules: ComparedReplayRules) -> None:
     asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
     terms = ReplayNodeTerms(max_nodes=4)
-    first, second = (
-        replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2)
-    )
+    first, second = (replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2))
 
     assert first == second
-    assert generate_synthetic_workload(asked) != generate_synthetic_workload(
-        replace(asked, seed="oak")
-    )
+    assert generate_synthetic_workload(asked) != generate_synthetic_workload(replace(asked, seed="oak"))
 
 
 def test_a_workload_has_the_load_that_was_asked_for() -> None:
-    made = generate_synthetic_workload(
-        WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100)
-    )
+    made = generate_synthetic_workload(WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100))
     used = sum(one.run_s * one.slots for one in made.tasks)
 
     assert used / (100 * 2 * 86400) == pytest.approx(0.4, rel=0.01)
@@ -191,9 +175,7 @@ def test_a_workload_has_the_load_that_was_asked_for() -> None:
 
 
 TASKS = st.lists(
-    st.builds(
-        task, st.integers(0, 7200).map(float), st.integers(0, 4000).map(float), st.integers(1, 6)
-    ),
+    st.builds(task, st.integers(0, 7200).map(float), st.integers(0, 4000).map(float), st.integers(1, 6)),
     min_size=1,
     max_size=25,
 )
@@ -233,10 +215,7 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
     terms = ReplayNodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
-    sparse, dense = (
-        WorkloadReplay(tasks, terms, way).run(),
-        WorkloadReplay(tasks, terms, way, is_dense=True).run(),
-    )
+    sparse, dense = (WorkloadReplay(tasks, terms, way).run(), WorkloadReplay(tasks, terms, way, is_dense=True).run())
 
     assert sparse == replace(dense, rounds=sparse.rounds)
     assert sparse.rounds <= dense.rounds
@@ -244,14 +223,8 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 
 def test_the_frontier_has_what_none_beats() -> None:
     terms = ReplayNodeTerms(max_nodes=4)
-    tasks = generate_synthetic_workload(
-        WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
-    ).tasks
-    ways = list(
-        vary_policy_settings(
-            make_replay_policy(ComparedReplayRules.SQUEEZE, terms, DemandPolicySection())
-        )
-    )
+    tasks = generate_synthetic_workload(WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)).tasks
+    ways = list(vary_policy_settings(make_replay_policy(ComparedReplayRules.SQUEEZE, terms, DemandPolicySection())))
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = find_cost_wait_frontier(found)
 
@@ -265,12 +238,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
-        replay(
-            tasks,
-            one,
-            ComparedReplayRules.DEMAND,
-            DemandPolicySection(target_wait_s=60, stuck_after_s=0),
-        )
+        replay(tasks, one, ComparedReplayRules.DEMAND, DemandPolicySection(target_wait_s=60, stuck_after_s=0))
         for one in (terms, replace(terms, boot_s=30))
     ]
 
@@ -279,9 +247,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
 
 
 def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
-    found = replay(
-        (task(0, 60),), TERMS, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600)
-    )
+    found = replay((task(0, 60),), TERMS, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600))
 
     assert found.energy_kwh == pytest.approx(2 * 60 / 3600 * 0.5)
     assert found.cost == pytest.approx(2 * 2.0)

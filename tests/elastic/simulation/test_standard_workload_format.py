@@ -4,15 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.simulation.replay_workload import (
-    is_standard_workload_line,
-    read_standard_workload_tasks,
-)
-from gridbridge.model.elastic.replay_outcome import (
-    RecordedReplayTask,
-    ReplayExclusion,
-    WorkloadLineFault,
-)
+from gridbridge.elastic.simulation.replay_workload import is_standard_workload_line, read_standard_workload_tasks
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, WorkloadLineFault
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
@@ -23,9 +16,7 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     begin_s = 1767225600.0
 
     assert found == [
-        RecordedReplayTask(
-            submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"
-        ),
+        RecordedReplayTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
         ReplayExclusion.CANCELLED,
         RecordedReplayTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
         ReplayExclusion.PART,
@@ -47,9 +38,7 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(
-    line: bytes, right: ReplayExclusion | RecordedReplayTask
-) -> None:
+def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | RecordedReplayTask) -> None:
     assert list(read_standard_workload_tasks([line])) == [(1, right)]
 
 
@@ -66,9 +55,7 @@ def test_what_is_not_known_is_minus_one(
     ],
     ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
 )
-def test_a_line_that_is_none_is_told_by_its_number_and_fault(
-    line: bytes, why: WorkloadLineFault
-) -> None:
+def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: WorkloadLineFault) -> None:
     found = list(read_standard_workload_tasks([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
@@ -85,8 +72,7 @@ def test_a_file_is_known_by_its_first_line() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"all.q:n1:g:alice:j:1:sge:0:1:2:3:-q all.q -V"
-        b" -l a=1 -l b=2 -l c=3 -l d=4 -l e=5 -l f=6 -l g=7 x",
+        b"all.q:n1:g:alice:j:1:sge:0:1:2:3:-q all.q -V -l a=1 -l b=2 -l c=3 -l d=4 -l e=5 -l f=6 -l g=7 x",
         b'{"submit_cmd_line": "qsub -l a=1 -l b=2 -l c=3 -l d=4 -l e=5 -l f=6 -l g=7 x.sh y"}',
     ],
     ids=["a line of accounting(5)", "an object"],

@@ -8,11 +8,7 @@ import pytest
 
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import (
-    SavedBalancerRound,
-    SavedBatchProgramOutputs,
-    WaitingJobsHistory,
-)
+from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -23,9 +19,7 @@ KEPT = SavedBalancerRound(
     last_change=NOON - timedelta(hours=30),
     nodes=(
         ElasticNode(name="n1", up_since=NOON - timedelta(days=2)),
-        ElasticNode(
-            name="n2", state=ElasticNodeState.BOOTING, since=NOON, pool="big", group="big-1"
-        ),
+        ElasticNode(name="n2", state=ElasticNodeState.BOOTING, since=NOON, pool="big", group="big-1"),
         ElasticNode(name="n3", idle_since=NOON, is_kept=True),
         ElasticNode(name="n4", state=ElasticNodeState.FAILED, failed_at=NOON, has_machine=True),
         ElasticNode(name="n5", state=ElasticNodeState.DRAINING, is_drained=True),
@@ -34,9 +28,7 @@ KEPT = SavedBalancerRound(
     eligible_since={7: NOON},
     watched={
         7: WaitingJobsHistory(at=NOON, tasks=3),
-        9: WaitingJobsHistory(
-            at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON
-        ),
+        9: WaitingJobsHistory(at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON),
     },
     runtimes={("alice", "job"): 60.0, ("alice", "other"): 5.5},
     elsewhere={"transfer-beta": 90.0},
@@ -66,10 +58,7 @@ def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> Non
     os.mkfifo(folder / "qhost.xml")
     saved_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved_round_folder.read_saved_balancer_round(str(folder))) == (
-        "hers",
-        (DOCUMENTS, KEPT),
-    )
+    assert (other.read_text(), saved_round_folder.read_saved_balancer_round(str(folder))) == ("hers", (DOCUMENTS, KEPT))
 
 
 def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
@@ -86,10 +75,7 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (
-        DOCUMENTS,
-        SavedBalancerRound(now=NOON),
-    )
+    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRound(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
@@ -108,10 +94,7 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ("[]", "it: []; expected a table with now, master, last_change, nodes, best_effort, "),
         ("{}", "now: null; expected an ISO 8601 time such as "),
         ('{"now": "noon"}', 'now: "noon"; expected an ISO 8601 time such as '),
-        (
-            '{"now": "0001-01-01T00:00:00"}',
-            'now: "0001-01-01T00:00:00"; expected an ISO 8601 time such as ',
-        ),
+        ('{"now": "0001-01-01T00:00:00"}', 'now: "0001-01-01T00:00:00"; expected an ISO 8601 time such as '),
         (
             f'{{"now": "2026-01-01T12:00:00Z", "spent": 1{"0" * 400}}}',
             f"spent: 1{'0' * 59}; expected a number of at most 1e+300",
@@ -119,14 +102,8 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ('{"now": 12}', "now: 12; expected an ISO 8601 time such as "),
         ('{"now": "2026-01-01T12:00:00Z", "nodse": {}}', "nodse: unknown; known are now, "),
         ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; expected a text"),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "nodes": []}',
-            "nodes: []; expected a table of nodes by ",
-        ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}',
-            "nodes.n: 1; expected a table with up_since",
-        ),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": []}', "nodes: []; expected a table of nodes by "),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}', "nodes.n: 1; expected a table with up_since"),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"state": "on"}}}',
             'nodes.n.state: "on"; expected one of requested, booting, ',
@@ -136,38 +113,23 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
             'nodes.n.up_since: "x"; expected an ISO 8601 time',
         ),
         ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up": 1}}}', "nodes.n.up: unknown; "),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"kept": 1}}}',
-            "nodes.n.kept: 1; expected true or false",
-        ),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"kept": 1}}}', "nodes.n.kept: 1; expected true or false"),
         (
             '{"now": "2026-01-01T12:00:00Z", "eligible": {"x": "2026-01-01T12:00:00Z"}}',
             'eligible: "x"; expected the number of a job',
         ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}',
-            "failed.p: 1; expected an ISO 8601 time",
-        ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}',
-            'best_effort: "q"; expected a list of ',
-        ),
+        ('{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}', "failed.p: 1; expected an ISO 8601 time"),
+        ('{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}', 'best_effort: "q"; expected a list of '),
         (
             '{"now": "2026-01-01T12:00:00Z", "runtimes": {"alice": {"job": -1}}}',
             "runtimes.alice.job: -1; expected a number that is not negative",
         ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "spent": NaN}',
-            "spent: NaN; expected a number that is not ",
-        ),
+        ('{"now": "2026-01-01T12:00:00Z", "spent": NaN}', "spent: NaN; expected a number that is not "),
         (
             '{"now": "2026-01-01T12:00:00Z", "watched": {"x": {"at": "2026-01-01T12:00:00Z"}}}',
             'watched: "x"; expected the number of a job',
         ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}',
-            "watched.7.at: null; expected an ISO ",
-        ),
+        ('{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}', "watched.7.at: null; expected an ISO "),
         (
             '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {"job": 7}}}',
             "watched.7.job: unknown; known are at, tasks, room_since, stuck_since",
@@ -175,9 +137,7 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; expected a table"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
-    tmp_path: Path, state: str, expected: str
-) -> None:
+def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(tmp_path: Path, state: str, expected: str) -> None:
     assert wrong(tmp_path, state).startswith(expected)
 
 
@@ -185,17 +145,11 @@ def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
     saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
-    assert (
-        saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].now
-        == datetime(2026, 1, 1, 12).astimezone()
-    )
+    assert saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
 
 
 def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:
-    told = said(
-        tmp_path,
-        '{"now": 5, "mastr": "m", "nodes": {"n1": {"state": "up", "kept": 1}}, "spent": "much"}',
-    )
+    told = said(tmp_path, '{"now": 5, "mastr": "m", "nodes": {"n1": {"state": "up", "kept": 1}}, "spent": "much"}')
 
     assert [line.removeprefix(f"{tmp_path}/state.json: ").partition(":")[0] for line in told] == [
         "mastr",

@@ -14,10 +14,7 @@ PUBLISHED = "/var/lib/gridbridge/published/campaigns.json"
 PROGRAM = "/opt/gridbridge/bin/gridbridge-runner"
 FIND = f"pgrep -u gridbridge -of '{PROGRAM} --loop'"
 START = f"{FIND} || setsid runuser -u gridbridge -- {PROGRAM} --loop >>{LOG} 2>&1 </dev/null &"
-KILLED = (
-    *("/opt/gridbridge/venv/bin/python3", "-I"),
-    "/mnt/checkout/tests/lab/campaigns/faults/killed.py",
-)
+KILLED = (*("/opt/gridbridge/venv/bin/python3", "-I"), "/mnt/checkout/tests/lab/campaigns/faults/killed.py")
 CAMPAIGN_S = 180.0  # OAR starts a job after some seconds, and a cycle comes every 15 s
 
 

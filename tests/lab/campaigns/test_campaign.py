@@ -61,11 +61,7 @@ def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
     found = until_state(site, kinds, TERMINATED)
 
     assert Counter({each.split()[0]: 1 + (each in TWICE) for each in PARAMETERS}) == ran(site)
-    assert (len(PARAMETERS), len(PARAMETERS), len(FAILING) + 1) == (
-        found["tasks"],
-        found["ended"],
-        found["failed"],
-    )
+    assert (len(PARAMETERS), len(PARAMETERS), len(FAILING) + 1) == (found["tasks"], found["ended"], found["failed"])
     for name, told in FAILING.items():
         task = f"{kinds}.{PARAMETERS.index(name)}"
         assert told in site.on(HOST, "gridbridge", "why", task, user="bob").out
@@ -163,9 +159,7 @@ def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) 
 def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
     """Who asks is whose file the request is."""
     done = site.on(HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
-    paused, going = (
-        site.on(HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r")
-    )
+    paused, going = (site.on(HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
 
     assert (1, f"griddel: campaign {sleeping}: it is another's") == (done.status, done.err.strip())
     told = f"Campaign {sleeping} paused", f"Campaign {sleeping} resumed"

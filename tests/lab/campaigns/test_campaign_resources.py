@@ -32,10 +32,7 @@ def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Broug
     """By Grid Engine's parallel environment, and by a node of OAR."""
     number = brought.numbers["wide"]
     until_state(site, number, TERMINATED)
-    told = {
-        name: site.sh(host, f"cat {FOLDER}/wide", user=user).split()
-        for name, (host, user) in AT.items()
-    }
+    told = {name: site.sh(host, f"cat {FOLDER}/wide", user=user).split() for name, (host, user) in AT.items()}
     # Gamma may have a job of the same number.
     every = [one for job in {*jobs_of(site, number)} for one in site.records(job, "beta")]
     ours = [one for one in every if one["account"].startswith(f"gc.alpha.{number}.")]
@@ -45,17 +42,12 @@ def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Broug
 
 
 @pytest.mark.long
-def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(
-    site: Grid, brought: Brought
-) -> None:
+def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(site: Grid, brought: Brought) -> None:
     """Each batch system ends it after the walltime that the campaign said, and never twice."""
     number = brought.numbers["overrun"]
     found = until_state(site, number, TERMINATED)
     sent = [
-        (task, row[2])
-        for row in ledger(site, number)
-        if row[0] == "array"
-        for task, _ in parse_attempt_ranges(row[3])
+        (task, row[2]) for row in ledger(site, number) if row[0] == "array" for task, _ in parse_attempt_ranges(row[3])
     ]
 
     assert (1, 1) == (found["ended"], found["failed"])
@@ -97,9 +89,6 @@ def test_a_cluster_that_swallows_tasks_gets_no_more_and_its_results_are_marked(s
     assert {"beta"} == suspect
     assert "SINK" in why
     assert 0 == trusted.status
-    site.until_none(
-        lambda: [one for one in tasks_of(site, number) if one.get("is_suspect")],
-        "no result to be suspect",
-    )
+    site.until_none(lambda: [one for one in tasks_of(site, number) if one.get("is_suspect")], "no result to be suspect")
     if shown(site, number)["state"] == "in_treatment":
         site.on(HOST, "griddel", str(number), user="alice", timeout_s=200)

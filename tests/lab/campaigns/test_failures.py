@@ -8,16 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    at_beta,
-    at_gamma,
-    clusters_of,
-    ledger,
-    shown,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, at_beta, at_gamma, clusters_of, ledger, shown, until_state
 from tests.lab.campaigns.together import ADDED, AT, Brought
 from tests.lab.grid import Grid
 
@@ -75,9 +66,7 @@ def test_its_owner_alone_reads_what_a_failed_task_said(site: Grid, brought: Brou
     site.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
 
 
-def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(
-    site: Grid, brought: Brought
-) -> None:
+def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(site: Grid, brought: Brought) -> None:
     """The array bears that task's number."""
     number = brought.numbers["first"]
     site.until(lambda: 1 == shown(site, number)["ended"], "the first task to end", CAMPAIGN_S)
@@ -109,14 +98,10 @@ def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> No
     late = [site.on(HOST, *more, user=user, timeout_s=200) for user in ("alice", "bob")]
 
     assert ["more", "0#2 again"] == [one["parameters"] for one in json.loads(told)["jobs"]]
-    assert ["1", "2"] == [
-        row[i] for row in ledger(site, number) if row[0] == "part" for i in (1, 3)
-    ]
+    assert ["1", "2"] == [row[i] for row in ledger(site, number) if row[0] == "part" for i in (1, 3)]
     assert [1, 1] == [done.status for done in late]
     over = f"gridsub: campaign {number} is terminated; submit the rest as another one\n"
-    assert [over, f"gridsub: campaign {number}: its file is not yours to read\n"] == [
-        done.err for done in late
-    ]
+    assert [over, f"gridsub: campaign {number}: its file is not yours to read\n"] == [done.err for done in late]
 
 
 def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought: Brought) -> None:
@@ -147,9 +132,7 @@ def test_tasks_go_elsewhere_where_the_prologue_fails(site: Grid, brought: Brough
     assert (2, 0) == (found["ended"], found["failed"])
     assert {"beta"} == {row[2] for row in ledger(site, number) if row[3:] and row[3] < "9"}
     assert "gamma" == events(site, number)["SETUP_ERROR"]["cluster"]
-    said = site.sh(
-        "gamma-master", f"cat ~/campaigns/campaign.{number}/prologue.1.err", user="al_gamma"
-    )
+    said = site.sh("gamma-master", f"cat ~/campaigns/campaign.{number}/prologue.1.err", user="al_gamma")
     assert "no room\n" == said
 
 

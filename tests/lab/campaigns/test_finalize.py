@@ -108,9 +108,7 @@ def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> 
     assert "" == site.sh(HOST, f"ls ~/fetched | grep ^{SLOW}.1. ; :", user="alice")
 
 
-def test_root_submits_no_copy_that_the_owner_did_not_allow(
-    site: Grid, brought: tuple[int, int]
-) -> None:
+def test_root_submits_no_copy_that_the_owner_did_not_allow(site: Grid, brought: tuple[int, int]) -> None:
     """Whoever has the service account; and of what is allowed no third one."""
     number, plain = brought
     until_state(site, plain, TERMINATED)

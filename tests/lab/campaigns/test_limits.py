@@ -31,9 +31,7 @@ def brought(grid: Grid) -> int:
         return number.result()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("max_aj_tasks", marks=pytest.mark.long), "max_aj_instances"]
-)
+@pytest.mark.parametrize("name", [pytest.param("max_aj_tasks", marks=pytest.mark.long), "max_aj_instances"])
 def test_a_campaign_keeps_to_the_limits_of_a_cell(site: Grid, name: str) -> None:
     """A runner that starts asks for them at once: here cron starts each."""
     runner.stop(site)

@@ -48,9 +48,7 @@ class OtherSite:
     def run(self, *argv: str, user: str = USER, stdin: str = "", timeout_s: float = 60) -> Done:
         """Run one of gridbridge's programs."""
         program, *words = argv
-        return self._grid.on(
-            HOST, f"{BIN}/{program}", *words, user=user, stdin=stdin, timeout_s=timeout_s
-        )
+        return self._grid.on(HOST, f"{BIN}/{program}", *words, user=user, stdin=stdin, timeout_s=timeout_s)
 
     def checked(self) -> list[dict[str, Any]]:
         """Return what `gridbridge check` finds wrong."""
@@ -111,9 +109,7 @@ def other(grid: Grid, request: pytest.FixtureRequest) -> Iterator[OtherSite]:
         grid.on(HOST, "tee", TOML, stdin=SITE.format(name=request.param))
         grid.sh(HOST, f"{BIN}/gridbridge setup host --apply")
         kept.callback(grid.sh, HOST, f"rm -f {KEY}*", user=USER)
-        kept.enter_context(
-            let_in(grid, FAR_USER, grid.sh(HOST, f"{KEYGEN} {KEY} && cat {KEY}.pub", user=USER))
-        )
+        kept.enter_context(let_in(grid, FAR_USER, grid.sh(HOST, f"{KEYGEN} {KEY} && cat {KEY}.pub", user=USER)))
         grid.sh(HOST, f"{AS_SERVICE} {KEYGEN} {STATE}/.ssh/id_ed25519")
         of_service = grid.sh(HOST, f"cat {STATE}/.ssh/id_ed25519.pub")
         kept.enter_context(let_in(grid, "gb_delta", of_service))
@@ -138,9 +134,7 @@ def test_a_campaign_runs_at_all_clusters_of_such_a_site(other: OtherSite, grid: 
     assert done.status == 0, (done, grid.sh(HOST, f"cat {STATE}/*.log"))
     number = done.out.rpartition("CAMPAIGN_ID=")[2].strip()
     tasks, wrong = other.jobs(number), other.checked()
-    fetched = grid.sh(
-        HOST, f"cd {PLACE} && {BIN}/gridfetch {number} all && cat all/*.out", user=USER
-    )
+    fetched = grid.sh(HOST, f"cd {PLACE} && {BIN}/gridfetch {number} all && cat all/*.out", user=USER)
 
     assert {one["state"] for one in tasks} == {"success"}
     assert {one["cluster"] for one in tasks} == {"gamma", "delta"}

@@ -5,16 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    PROGRAM,
-    published,
-    start,
-    stop,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, PROGRAM, published, start, stop, submit, until_state
 from tests.lab.campaigns.together import USUAL_SLOTS, have_slots
 from tests.lab.configured import configured
 from tests.lab.grid import BACK, Grid
@@ -58,17 +49,13 @@ def _waiting(grid: Grid, number: int) -> list[int]:
     return [one["waiting"] for one in published(grid, number)["at"]]
 
 
-def test_an_array_asks_for_the_queues_that_send_nothing_on(
-    grid: Grid, waiting: tuple[int, str]
-) -> None:
+def test_an_array_asks_for_the_queues_that_send_nothing_on(grid: Grid, waiting: tuple[int, str]) -> None:
     told = grid.cell("beta", "qstat", "-j", waiting[1]).out
 
     assert "remote=false" in next(line for line in told.splitlines() if "hard resource" in line)
 
 
-def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(
-    grid: Grid, waiting: tuple[int, str]
-) -> None:
+def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(grid: Grid, waiting: tuple[int, str]) -> None:
     """That queue is open and has slots while they wait; afterwards they run at beta, once each."""
     number, array = waiting
     assert grid.is_open("beta")

@@ -55,8 +55,7 @@ def brought(grid: Grid, settings: str, *wanted: Wanted) -> dict[str, list[int]]:
         runner.start(grid)
         with closed(grid):
             numbers = {
-                name: submit(grid, jdl(name, tasks), *options(name), user=owner)
-                for name, owner, tasks in wanted
+                name: submit(grid, jdl(name, tasks), *options(name), user=owner) for name, owner, tasks in wanted
             }
         for number in numbers.values():
             grid.until(
@@ -77,11 +76,7 @@ def options(name: str) -> tuple[str, ...]:
 def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid) -> None:
     """The others were brought after a campaign of higher priority, with tasks for all slots."""
     found = turns(
-        site,
-        f"{PRIORITIES}; {AFFINITY}",
-        ("higher", "bob", 4),
-        ("at home", "alice", 2),
-        ("test", "alice", 2),
+        site, f"{PRIORITIES}; {AFFINITY}", ("higher", "bob", 4), ("at home", "alice", 2), ("test", "alice", 2)
     )
 
     assert found == ["test", "at home", "higher"]
@@ -105,9 +100,7 @@ def test_a_cluster_under_stress_gets_nothing_until_that_is_over(site: Grid) -> N
             runner.start(site)
             number = submit(site, jdl("stressed", 2))
             why = ("gridbridge", "why", str(number))
-            site.until(
-                lambda: "0.9" in site.on(HOST, *why, user="bob").out, "why to tell", CAMPAIGN_S
-            )
+            site.until(lambda: "0.9" in site.on(HOST, *why, user="bob").out, "why to tell", CAMPAIGN_S)
             before = jobs_of(site, number)
             stressed(site, "0.1")
             runner.until_state(site, number, "terminated")

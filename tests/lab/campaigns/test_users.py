@@ -51,10 +51,10 @@ def ask(site: Grid, *argv: str, user: str = "alice") -> Done:
 def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, number: str) -> None:
     """And says how many; gridwait does so, too."""
     assert number == waited.out.rpartition("CAMPAIGN_ID=")[2].strip()
-    assert (
-        1,
-        f"gridsub: campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed",
-    ) == (waited.status, waited.err.strip().splitlines()[-1])
+    assert (1, f"gridsub: campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed") == (
+        waited.status,
+        waited.err.strip().splitlines()[-1],
+    )
     assert 1 == ask(site, "gridwait", number).status
 
 

@@ -63,9 +63,7 @@ STEPS: Mapping[str, Any] = {
 STEP = "sh -c 'echo $CIGRI_JOB_ID >>steps; test -d there-$CIGRI_CLUSTER'"
 ASKING: Mapping[str, Any] = {
     "beta": {"properties": "arch = lx-* OR arch = nosuch"},
-    "gamma": {
-        "properties": "type = 'default' AND (type = 'nosuch' OR network_address <> 'nowhere')"
-    },
+    "gamma": {"properties": "type = 'default' AND (type = 'nosuch' OR network_address <> 'nowhere')"},
 }
 NOSUCH: Mapping[str, Any] = {name: {"properties": "nosuch = 1"} for name in BOTH}
 SLEEPING: Mapping[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"max_jobs": 1}}
@@ -73,10 +71,7 @@ PROJECT = "gbtests"
 WIDE_AT = {"resources": "/resource_id=2", "project": PROJECT}
 WIDE = """sh -c 'echo $(wc -l <$CIGRI_NODE_FILE) $CIGRI_RESOURCES \
 ${NSLOTS-$(wc -l <$OAR_NODEFILE)} ${OAR_PROJECT_NAME-} >wide'"""
-UNREADY: Mapping[str, Any] = {
-    "beta": {"max_jobs": 1},
-    "gamma": {"prologue": "echo no room >&2; exit 3"},
-}
+UNREADY: Mapping[str, Any] = {"beta": {"max_jobs": 1}, "gamma": {"prologue": "echo no room >&2; exit 3"}}
 JOB = """#!/bin/sh
 #$ -N users -t 10-19 -tc 12
 #$ -l h_rt=0:5:0

@@ -5,18 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.lab.elastic import test_acting
-from tests.lab.elastic.test_acting import (
-    BALANCE,
-    HOME,
-    HOST,
-    KEPT,
-    comes,
-    ends,
-    machines,
-    nodes,
-    round_,
-    submit,
-)
+from tests.lab.elastic.test_acting import BALANCE, HOME, HOST, KEPT, comes, ends, machines, nodes, round_, submit
 from tests.lab.grid import Done, Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(300)]

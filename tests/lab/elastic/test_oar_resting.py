@@ -234,9 +234,7 @@ def noted(grid: Grid, wish: str) -> set[str]:
 def test_where_oar_saves_energy_itself_nothing_is_done(squeezed: Grid) -> None:
     """A node has one owner; what would be done is still told."""
     squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test")
-    squeezed.sh(
-        HOST, f"sed -i 's/^ENERGY_SAVING_INTERNAL=.*/ENERGY_SAVING_INTERNAL=yes/' {OAR_CONF}"
-    )
+    squeezed.sh(HOST, f"sed -i 's/^ENERGY_SAVING_INTERNAL=.*/ENERGY_SAVING_INTERNAL=yes/' {OAR_CONF}")
     done = squeezed.on(HOST, BALANCE, "--apply")
     asked = squeezed.on(HOST, "/opt/gridbridge/bin/gridbridge-as-root", "node", "halt", "gamma-n1")
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")

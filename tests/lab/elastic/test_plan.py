@@ -61,11 +61,7 @@ def test_a_cell_that_does_not_answer_ends_with_75(grid: Grid) -> None:
     port = "s/^qmaster_port = .*/qmaster_port = 9/"
     script = f"sed '{port}' /var/lib/gridbridge/gridbridge.toml >elsewhere.toml"
     grid.sh(HOST, f"{script} && chmod 644 elsewhere.toml", user="bob")
-    done = grid.on(
-        HOST,
-        *("gridbridge", "balance", "plan", "-m", "9", "--config", "elsewhere.toml"),
-        user="bob",
-    )
+    done = grid.on(HOST, *("gridbridge", "balance", "plan", "-m", "9", "--config", "elsewhere.toml"), user="bob")
     grid.sh(HOST, "rm elsewhere.toml", user="bob")
 
     assert (75, "") == (done.status, done.out), done

@@ -134,9 +134,7 @@ def test_a_host_rests_and_works_again_when_tasks_wait(squeezed: Grid) -> None:
     closed = squeezed.cell("alpha", "qstat", "-f", "-q", f"all.q@{resting}").out
     job = submit(squeezed, 10, 8)
     becomes(squeezed, {"ready"})
-    ended = squeezed.until(
-        lambda: len(one := squeezed.records(job)) == 10 and one, "10 records", 90
-    )
+    ended = squeezed.until(lambda: len(one := squeezed.records(job)) == 10 and one, "10 records", 90)
 
     assert "can rest" in told
     assert closed.split()[-1].startswith(("d", "ad"))

@@ -22,10 +22,7 @@ def test_a_host_keeps_its_tags_in_its_cell(grid: Grid) -> None:
         first, second = tag(grid, "alpha-n2", "3"), tag(grid, "alpha-n2", "auto")
         shown = grid.cell("alpha", "qconf", "-se", "alpha-n2", user="root").out
     finally:
-        left, none = (
-            tag(grid, "alpha-n2", "3", "--remove"),
-            tag(grid, "alpha-n2", "auto", "--remove"),
-        )
+        left, none = (tag(grid, "alpha-n2", "3", "--remove"), tag(grid, "alpha-n2", "auto", "--remove"))
 
     assert first == "alpha-n2: htools:standby:3"
     assert second == "alpha-n2: htools:standby:3 htools:standby:auto"

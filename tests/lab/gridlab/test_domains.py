@@ -68,8 +68,7 @@ def oarstat(grid: Grid, *choice: str) -> list[dict[str, object]]:
 def ended(grid: Grid, job: str) -> dict[str, object]:
     """Wait until OAR calls a job terminated, and return what it tells of it."""
     return grid.until(
-        lambda: [one for one in oarstat(grid, "-j", job) if one["state"] == "Terminated"],
-        f"OAR job {job} to end",
+        lambda: [one for one in oarstat(grid, "-j", job) if one["state"] == "Terminated"], f"OAR job {job} to end"
     )[0]
 
 
@@ -81,9 +80,7 @@ def node_states(grid: Grid, node: str) -> set[str]:
 @pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 @pytest.mark.parametrize(("login", "person"), HOLDERS, ids=[person for _, person in HOLDERS])
-def test_a_person_is_let_in_without_a_question(
-    grid: Grid, cluster: str, login: str, person: str
-) -> None:
+def test_a_person_is_let_in_without_a_question(grid: Grid, cluster: str, login: str, person: str) -> None:
     done = ssh(grid, person, login, cluster, "id -un; hostname")
 
     assert Done(status=0, out=f"{login}_{cluster}\n{cluster}-master\n", err="") == done
@@ -117,10 +114,7 @@ def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> N
 
     assert "of_this_domain" not in alpha.out
     assert "/home/alice" in alpha.out
-    assert [
-        *(f"/home/{login}_{cluster}" for login, _ in HOLDERS),
-        f"/home/al_{cluster}/of_this_domain",
-    ] == inside
+    assert [*(f"/home/{login}_{cluster}" for login, _ in HOLDERS), f"/home/al_{cluster}/of_this_domain"] == inside
 
 
 @pytest.mark.usefixtures("abreast")
@@ -253,9 +247,7 @@ def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
         reached(grid, "gamma", "oardel", "--array", array)
 
     assert ["Running"] * 4 + ["Waiting"] == states
-    grid.until(
-        lambda: {one["state"] for one in oarstat(grid, "--array", array)} == {"Error"}, "end"
-    )
+    grid.until(lambda: {one["state"] for one in oarstat(grid, "--array", array)} == {"Error"}, "end")
     asleep = grid.on("gamma-n1", "pgrep", "-x", "-f", "sleep 300", user="al_gamma")
     assert "" == asleep.out
 
@@ -266,9 +258,7 @@ def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
     note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
     reached(grid, "gamma", f"printf '{note}' >note; chmod +x note; rm -f told.*")
     job = oarsub(grid, "true", "--notify", "exec:/home/al_gamma/note mark")
-    told = grid.until(
-        lambda: ssh(grid, "alice", "al", "gamma", "cat told.END").out, f"job {job} to tell"
-    )
+    told = grid.until(lambda: ssh(grid, "alice", "al", "gamma", "cat told.END").out, f"job {job} to tell")
 
     assert f"al_gamma\nmark {job} END" == told[: told.index("END") + 3]
 

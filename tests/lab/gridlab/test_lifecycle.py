@@ -58,12 +58,7 @@ def run_lab(
     *arguments: str, lab: Path = LAB, text: str = "", limit_s: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(lab), *arguments],
-        input=text,
-        text=True,
-        capture_output=True,
-        timeout=limit_s,
-        check=False,
+        [str(lab), *arguments], input=text, text=True, capture_output=True, timeout=limit_s, check=False
     )
 
 
@@ -105,9 +100,7 @@ def read(path: Path) -> str:
 def files_of(folder: str) -> dict[str, str]:
     paths = (Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
     return {
-        str(path): str(path.readlink())
-        if path.is_symlink()
-        else hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path): str(path.readlink()) if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
         for path in paths
         if path.is_symlink() or path.is_file()
     }
@@ -117,9 +110,7 @@ def sysctls() -> dict[str, str]:
     root = Path("/proc/sys")
     paths = (path for part in ("net", "kernel") for path in (root / part).rglob("*"))
     names = {str(path.relative_to(root)): path for path in paths if path.is_file()}
-    return {
-        name: read(path) for name, path in names.items() if not name.startswith(VOLATILE_SYSCTLS)
-    }
+    return {name: read(path) for name, path in names.items() if not name.startswith(VOLATILE_SYSCTLS)}
 
 
 def parents() -> dict[int, tuple[int, str]]:
@@ -163,11 +154,7 @@ def leftovers(before: Machine) -> list[str]:
     now = parents()
     strangers = {pid for pid, _ in before.processes} - {1, os.getpid()}
     fresh = [pid for pid, (_, started) in now.items() if (pid, started) not in before.processes]
-    return [
-        f"{pid} {read(Path(f'/proc/{pid}/cmdline'))}"
-        for pid in fresh
-        if not strangers & set(ancestors(pid, now))
-    ]
+    return [f"{pid} {read(Path(f'/proc/{pid}/cmdline'))}" for pid in fresh if not strangers & set(ancestors(pid, now))]
 
 
 def ancestors(pid: int, processes: dict[int, tuple[int, str]]) -> Iterator[int]:
@@ -247,15 +234,11 @@ class TestWorking:
 
         assert "exit_status  0" in record
 
-    @pytest.mark.parametrize(
-        ("host", "cell", "port"), [("alpha-master", "beta", 6454), ("beta-master", "alpha", 6444)]
-    )
+    @pytest.mark.parametrize(("host", "cell", "port"), [("alpha-master", "beta", 6454), ("beta-master", "alpha", 6444)])
     def test_a_transfer_host_reaches_both_cells(self, host: str, cell: str, port: int) -> None:
         other = ("env", f"SGE_CELL={cell}", f"SGE_QMASTER_PORT={port}", "qconf", "-sh")
 
-        assert ["alpha-master", "beta-master"] == must(
-            "on", host, "-u", "bob", "--", *other
-        ).split()
+        assert ["alpha-master", "beta-master"] == must("on", host, "-u", "bob", "--", *other).split()
 
     def test_mail_is_kept_where_both_clusters_see_it(self) -> None:
         job = qsub("beta-master", "-m", "e", "-M", "alice", "true")
@@ -305,9 +288,7 @@ class TestOn:
             pytest.param(("omega", "--", "true"), 2, id="unknown host"),
         ],
     )
-    def test_exit_statuses_are_as_documented(
-        self, arguments: tuple[str, ...], expected: int
-    ) -> None:
+    def test_exit_statuses_are_as_documented(self, arguments: tuple[str, ...], expected: int) -> None:
         assert expected == run_lab("on", *arguments).returncode
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
@@ -399,10 +380,7 @@ def test_there_are_nine_labs_and_no_tenth(monkeypatch: pytest.MonkeyPatch) -> No
 
     refused = run_lab("status")
 
-    assert (2, "GRIDLAB='10': 2 to 9, or nothing") == (
-        refused.returncode,
-        refused.stderr.strip().removeprefix("lab: "),
-    )
+    assert (2, "GRIDLAB='10': 2 to 9, or nothing") == (refused.returncode, refused.stderr.strip().removeprefix("lab: "))
 
 
 def test_another_checkout_takes_the_lab_over(lab: None, tmp_path: Path) -> None:

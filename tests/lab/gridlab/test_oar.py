@@ -54,9 +54,7 @@ def jobs_with_folders(grid: Grid) -> set[str]:
 
 
 @pytest.mark.long
-def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
-    grid: Grid, gamma: Far
-) -> None:
+def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(grid: Grid, gamma: Far) -> None:
     """OAR's clients would try for ever, and their caller can't kill them."""
     hasty = Far(gamma.reach.within(PATIENCE_S))  # type: ignore[attr-defined]
     grid.sh(FRONTEND, "labctl stop postgresql")
@@ -74,9 +72,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
 
 
 @pytest.mark.long
-def test_a_submission_while_the_server_is_down_is_found_and_runs_later(
-    grid: Grid, gamma: Far
-) -> None:
+def test_a_submission_while_the_server_is_down_is_found_and_runs_later(grid: Grid, gamma: Far) -> None:
     """OAR says that the job was killed; it was not."""
     name = gamma.new_name()
     grid.sh(FRONTEND, "labctl stop oar-server")

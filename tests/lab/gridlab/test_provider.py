@@ -107,16 +107,10 @@ def test_a_new_node_is_bare_and_known_to_nobody(grid: Grid) -> None:
     inside = let_in(grid, node, "hostname; cat /etc/hosts; ls -d /home/* || :")
     daemons = let_in(grid, node, "pgrep -l 'sge_|python' | cut -d' ' -f2 || :").split()
     cell = let_in(grid, node, "ls /var/lib/gridengine; getent passwd alice gridbridge || :")
-    stranger = ssh(
-        grid, node, "true", host_key=" ".join(grid.sh(MASTER, f"ssh-keygen -yf {KEY}").split()[:2])
-    )
+    stranger = ssh(grid, node, "true", host_key=" ".join(grid.sh(MASTER, f"ssh-keygen -yf {KEY}").split()[:2]))
     outside = grid.sh(MASTER, "cat /etc/hosts; qconf -sh; qconf -ss; qconf -sel; qconf -shgrpl")
 
-    assert ("alpha-n7", "10.77.0.13", {"owner": "gridbridge"}) == (
-        node["name"],
-        node["address"],
-        node["tags"],
-    )
+    assert ("alpha-n7", "10.77.0.13", {"owner": "gridbridge"}) == (node["name"], node["address"], node["tags"])
     assert "alpha-n7\n127.0.0.1 localhost\n10.77.0.13 alpha-n7\n" == inside
     assert [] == daemons
     assert "alpha" not in cell.split()
@@ -186,9 +180,7 @@ def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> No
 def job_on_the_node(grid: Grid) -> str:
     """Run a job of alice there and return what it wrote to the shared home."""
     grid.until(lambda: "- " not in grid.sh(MASTER, "qhost -h alpha-n7 | tail -1"), "a load report")
-    submit = (
-        "rm -f ran; qsub -sync y -N joined -q all.q@alpha-n7 -b y -j y -o ran hostname >/dev/null"
-    )
+    submit = "rm -f ran; qsub -sync y -N joined -q all.q@alpha-n7 -b y -j y -o ran hostname >/dev/null"
     return grid.sh(MASTER, f"{submit}; cat ran; rm ran", user="alice")
 
 
@@ -229,17 +221,14 @@ def test_there_are_four_nodes_and_no_fifth(grid: Grid) -> None:
         ("list", "", "alice", 77),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    grid: Grid, verb: str, wish: str, user: str, status: int
-) -> None:
+def test_what_cannot_be_meant_is_one_line(grid: Grid, verb: str, wish: str, user: str, status: int) -> None:
     done = grid.on(MASTER, "/opt/gridlab/power-node", verb, user=user, stdin=wish)
 
     assert (status, "", 1) == (done.status, done.out, done.err.count("\n")), done
 
 
 @pytest.mark.parametrize(
-    ("fault", "verb", "status"),
-    [("refuse", "create", 75), ("refuse", "list", 75), ("capacity", "create", 69)],
+    ("fault", "verb", "status"), [("refuse", "create", 75), ("refuse", "list", 75), ("capacity", "create", 69)]
 )
 def test_a_refusal_does_nothing(grid: Grid, fault: str, verb: str, status: int) -> None:
     grid.lab("faults", fault)
@@ -251,9 +240,7 @@ def test_a_refusal_does_nothing(grid: Grid, fault: str, verb: str, status: int) 
 
 
 @pytest.mark.parametrize(("fault", "left"), [("hang", 0), ("lost", 1)])
-def test_an_answer_that_never_comes_leaves_nothing_or_a_node(
-    grid: Grid, fault: str, left: int
-) -> None:
+def test_an_answer_that_never_comes_leaves_nothing_or_a_node(grid: Grid, fault: str, left: int) -> None:
     """Whoever asked has to look; the service outlives a client that gave up."""
     grid.lab("faults", fault)
     call = ("timeout", str(LIMIT_S), "/opt/gridlab/power-node", "create")

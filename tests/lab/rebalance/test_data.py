@@ -88,9 +88,7 @@ def test_a_tree_has_whole_replicas_at_three_clusters(grid: Grid) -> None:
     found = seen(grid, "tree")
 
     assert (0, "") == (done.status, done.err), done
-    assert {"t-alpha": True, "t-beta": True, "t-gamma": True} == {
-        name: one["whole"] for name, one in found.items()
-    }
+    assert {"t-alpha": True, "t-beta": True, "t-gamma": True} == {name: one["whole"] for name, one in found.items()}
     own = f"/var/tmp/t-gamma/{ACCOUNT}"
     facts = grid.sh(FAR, f"stat -c '%U %a' {own}; stat -c %U {own}/tree/a").splitlines()
     assert [f"{ACCOUNT} 700", ACCOUNT] == facts

@@ -146,11 +146,7 @@ def test_a_campaigns_datasets_get_their_replicas_also_when_it_has_ended(grid: Gr
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [
-        "echo x >{}/b",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("rm -r {}", "rm {}/a")),
-    ],
+    "spoil", ["echo x >{}/b", *(pytest.param(one, marks=pytest.mark.long) for one in ("rm -r {}", "rm {}/a"))]
 )
 def test_what_happens_behind_our_back_is_mended(grid: Grid, spoil: str) -> None:
     """One round reads it, and the next one mends it."""
@@ -195,9 +191,7 @@ def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> N
     moving.start()
     came = f"[ $(stat -c %s {part} 2>/dev/null || echo 0) -gt {SOME_BYTES} ]"
     grid.until(lambda: grid.on(FAR, "sh", "-c", came).status == 0, "some of it to arrive", 60)
-    grid.sh(
-        HERE, "pkill -KILL -f 'gridbridge [r]ebalance data'; pkill -KILL -f '[o]wner_program copy'"
-    )
+    grid.sh(HERE, "pkill -KILL -f 'gridbridge [r]ebalance data'; pkill -KILL -f '[o]wner_program copy'")
     grid.sh(HERE, "pkill -KILL -x rsync || :")
     moving.join()
     inode = grid.sh(FAR, f"stat -c %i {part}").strip()
@@ -222,9 +216,7 @@ def test_an_area_that_fills_is_told_and_nothing_of_it_counts(grid: Grid) -> None
 
 
 @pytest.mark.long
-def test_an_area_that_is_missing_or_read_only_gets_nothing_and_a_taken_name_keeps_nobody_out(
-    grid: Grid,
-) -> None:
+def test_an_area_that_is_missing_or_read_only_gets_nothing_and_a_taken_name_keeps_nobody_out(grid: Grid) -> None:
     data(grid, "add", "kept", "kept", "--replicas", "4", "--later")
     grid.sh(FAR, "mv /var/tmp/k-gamma /var/tmp/k-away")
     grid.sh("delta-master", "rm -rf /var/tmp/k-small/*; mount -o remount,ro /var/tmp/k-small")

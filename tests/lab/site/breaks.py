@@ -69,43 +69,22 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
             "chmod 0666 /opt/gridbridge/venv/lib/python3*/site-packages/gridbridge/errors.py",
         ),
         "methods-writable": (f"folder {METHODS}", f"chmod 0777 {METHODS}"),
-        "published-writable": (
-            "folder /var/lib/gridbridge/published",
-            "chmod 0777 /var/lib/gridbridge/published",
-        ),
+        "published-writable": ("folder /var/lib/gridbridge/published", "chmod 0777 /var/lib/gridbridge/published"),
         "spool-listable": ("folder /var/spool/gridbridge", "chmod 1777 /var/spool/gridbridge"),
-        "no-wake-folder": (
-            "folder /var/spool/gridbridge/wake",
-            "rm -rf /var/spool/gridbridge/wake",
-        ),
-        "sudoers-mode": (
-            "sudoers /etc/sudoers.d/gridbridge",
-            "chmod 0644 /etc/sudoers.d/gridbridge",
-        ),
+        "no-wake-folder": ("folder /var/spool/gridbridge/wake", "rm -rf /var/spool/gridbridge/wake"),
+        "sudoers-mode": ("sudoers /etc/sudoers.d/gridbridge", "chmod 0644 /etc/sudoers.d/gridbridge"),
         "state-readable": ("state file", "chmod 0644 /var/lib/gridbridge/state.db"),
         "alpha-submit-host": ("alpha: submit host alpha-master", "qconf -ds alpha-master"),
         "alpha-operator": ("alpha: operator gridbridge", "qconf -do gridbridge"),
         "beta-operator": ("beta: operator gridbridge", "beta qconf -do gridbridge"),
-        "remote-not-requestable": (
-            "complex remote",
-            "complex remote 'remote remote BOOL == NO NO 0 0'",
-        ),
+        "remote-not-requestable": ("complex remote", "complex remote 'remote remote BOOL == NO NO 0 0'"),
         "pending-relation": (
             "complex gb_beta_pending",
             "complex gb_beta_pending 'gb_beta_pending gb_beta_pending INT <= NO NO 0 0'",
         ),
-        "no-free": (
-            "complex gb_beta_free",
-            "complex gb_beta_free 'gb_beta_free gb_beta_free INT >= NO NO 0 0'",
-        ),
-        "home-queue-without-remote": (
-            "queue all.q",
-            "qconf -dattr queue complex_values remote=FALSE all.q",
-        ),
-        "remote-on-global": (
-            "host global",
-            "qconf -aattr exechost complex_values remote=FALSE global",
-        ),
+        "no-free": ("complex gb_beta_free", "complex gb_beta_free 'gb_beta_free gb_beta_free INT >= NO NO 0 0'"),
+        "home-queue-without-remote": ("queue all.q", "qconf -dattr queue complex_values remote=FALSE all.q"),
+        "remote-on-global": ("host global", "qconf -aattr exechost complex_values remote=FALSE global"),
         "queue-order": ("queue order", "scheduler queue_sort_method load"),
         "damping-time": ("damping time", "scheduler load_adjustment_decay_time 0:0:0"),
         "gid-range": ("gid_range", f"host '{SENSOR}\ngid_range 20000-20219'"),  # beta's alone
@@ -114,10 +93,7 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
             "complex colour 'colour colour INT <= YES NO 0 0';"
             f" printf '[map.beta.resource.colour]\nto = \"x\"\n' >>{TOML}",
         ),
-        "thresholds": (
-            "queue transfer-beta: load_thresholds",
-            "queue load_thresholds np_load_avg=1.75",
-        ),
+        "thresholds": ("queue transfer-beta: load_thresholds", "queue load_thresholds np_load_avg=1.75"),
         "not-rerunnable": ("queue transfer-beta: rerun", "queue rerun FALSE"),
         "slots": ("queue transfer-beta: slots", "queue slots 3"),
         "seq-no": ("queue transfer-beta: seq_no", "queue seq_no 0"),
@@ -128,14 +104,8 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
             "queue transfer-beta: remote",
             "qconf -mattr queue complex_values remote=FALSE transfer-beta",
         ),
-        "pe-that-splits": (
-            "queue transfer-beta: pe mpi",
-            "qconf -aattr queue pe_list mpi transfer-beta",
-        ),
-        "pe-missing": (
-            "queue transfer-beta: pe smp",
-            "qconf -dattr queue pe_list smp transfer-beta",
-        ),
+        "pe-that-splits": ("queue transfer-beta: pe mpi", "qconf -aattr queue pe_list mpi transfer-beta"),
+        "pe-missing": ("queue transfer-beta: pe smp", "qconf -dattr queue pe_list smp transfer-beta"),
     },
     {
         "damping": ("damping", "scheduler job_load_adjustments np_load_avg=0.50"),
@@ -143,20 +113,13 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         "spool-of-another": ("folder /var/spool/gridbridge", "chown alice /var/spool/gridbridge"),
         "verdicts-a-link": (
             "folder /var/lib/gridbridge/published/verdicts",
-            "cd /var/lib/gridbridge/published; rm -rf verdicts.wrong; mv verdicts aside;"
-            " ln -s aside verdicts",
+            "cd /var/lib/gridbridge/published; rm -rf verdicts.wrong; mv verdicts aside; ln -s aside verdicts",
         ),
         "report-time": ("load report time", f"host '{SENSOR}\nload_report_time 00:00:40'"),
-        "sudoers-line": (
-            "sudoers /etc/sudoers.d/gridbridge",
-            "echo '# nothing' >/etc/sudoers.d/gridbridge",
-        ),
+        "sudoers-line": ("sudoers /etc/sudoers.d/gridbridge", "echo '# nothing' >/etc/sudoers.d/gridbridge"),
         "pe-with-procedures": ("queue transfer-beta: pe loud", PROCEDURES),
         "person-missing": ("userset gb_delta_users", "qconf -du bob gb_delta_users"),
-        "open-to-all": (
-            "queue transfer-gamma: user_lists",
-            "qconf -rattr queue user_lists NONE transfer-gamma",
-        ),
+        "open-to-all": ("queue transfer-gamma: user_lists", "qconf -rattr queue user_lists NONE transfer-gamma"),
         "disabled": ("queue transfer-beta@alpha-master: state", "qmod -d transfer-beta"),
         "beta-submit-host": ("beta: submit host alpha-master", "beta qconf -ds alpha-master"),
     },
@@ -174,10 +137,7 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         "no-sudoers": ("sudoers /etc/sudoers.d/gridbridge", "rm /etc/sudoers.d/gridbridge"),
         "error-state": ("queue transfer-beta@alpha-master: state", FAILED),
     },
-    {
-        "poller-frozen": ("poller", FROZEN),
-        "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster"),
-    },
+    {"poller-frozen": ("poller", FROZEN), "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster")},
     {  # root looks no further
         "configuration-of-another": (
             f"file {TOML}",
@@ -281,9 +241,7 @@ def _reported(site: Site, items: set[str]) -> dict[str, Item]:
 
     def is_complete() -> bool:
         wrong = site.wrong()
-        found.update(
-            {name: wrong[name] for name in items & wrong.keys() if wrong[name]["commands"]}
-        )
+        found.update({name: wrong[name] for name in items & wrong.keys() if wrong[name]["commands"]})
         return found.keys() == items
 
     with suppress(AssertionError):  # the test of what is missing tells

@@ -26,12 +26,8 @@ def played(site: Site) -> Played:
     return Played(site)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.long if one in SLOW else ()) for one in NAMES]
-)
-def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
-    name: str, played: Played
-) -> None:
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in SLOW else ()) for one in NAMES])
+def test_what_is_broken_is_reported_and_mended_by_the_printed_command(name: str, played: Played) -> None:
     outcome = played.outcome(name)
 
     assert outcome.reported
@@ -53,16 +49,12 @@ def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site
     assert done.status == 1
 
 
-def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_commands(
-    site: Site,
-) -> None:
+def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_commands(site: Site) -> None:
     """A job finds its TMPDIR in the new one, which no other than root can have put there."""
     before = site.check()["tmpdir /tmp"]
     wanted = [line for line in before["commands"] if "install" in line or "transfer-beta" in line]
     site.sh("\n".join(wanted))
-    site.grid.until(
-        lambda: site.check().get("tmpdir /var/tmp/sge", {}).get("state") == "ok", "it to be right"
-    )
+    site.grid.until(lambda: site.check().get("tmpdir /var/tmp/sge", {}).get("state") == "ok", "it to be right")
     out = site.sh("mktemp -u /home/alice/tmpdir.XXXXXX").strip()
     job = site.grid.transfer("-j", "y", "-o", out, script="sleep 2\nexit 3\n")
     place = site.grid.until(lambda: site.sh("ls /var/tmp/sge").strip(), "its TMPDIR")
@@ -82,10 +74,7 @@ def test_an_ordinary_users_set_up_says_what_it_may_not_see(site: Site) -> None:
 
 
 def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
-    site.sh(
-        f"cp -p {TOML} /tmp/kept;"
-        f" sed -i '/^#service_account/s/.*/service_account = \"gbx\"/' {TOML}"
-    )
+    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^#service_account/s/.*/service_account = \"gbx\"/' {TOML}")
     try:
         (command,) = site.check()["account gbx"]["commands"]
         site.sh(command)
@@ -96,9 +85,7 @@ def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
     site.settle()
 
 
-def test_a_configuration_without_queues_and_their_queues_are_told_and_setup_mends_both(
-    site: Site,
-) -> None:
+def test_a_configuration_without_queues_and_their_queues_are_told_and_setup_mends_both(site: Site) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue[.]/,/^.poller/{{/^.poller/!d}}' {TOML}")
     try:
         both = {f"file {TOML}: transfer queues", "queue transfer-beta"}

@@ -60,9 +60,7 @@ def letters(grid: Grid, queue: str) -> str:
     return "?" if not rows else "".join(rows[0][5:])
 
 
-def test_a_second_queue_opens_with_nobody_ending_the_poller(
-    grid: Grid, watched: None, without_delta: None
-) -> None:
+def test_a_second_queue_opens_with_nobody_ending_the_poller(grid: Grid, watched: None, without_delta: None) -> None:
     """Its set-up is all that an administrator has to do; the first queue is open all the while."""
     del watched, without_delta
     pids = pollers(grid)
@@ -81,9 +79,7 @@ def test_a_second_queue_opens_with_nobody_ending_the_poller(
 
 
 @pytest.mark.long
-def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(
-    grid: Grid, without_delta: None
-) -> None:
+def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(grid: Grid, without_delta: None) -> None:
     """As in a queue made anew by hand, that old load values open: `setup` itself waits."""
     del without_delta
     grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
@@ -155,9 +151,7 @@ def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(g
     assert alone.err.startswith(f"gridbridge-poller: {TOML}: [poller] interval_s = 1: ")
     assert (end["exit_status"].split()[0], found) == ("6", OLDER)
     assert pollers(grid) != first
-    assert status.startswith(
-        f"{OLDER}, because it refuses the new file: {TOML}: [poller] interval_s = 1"
-    )
+    assert status.startswith(f"{OLDER}, because it refuses the new file: {TOML}: [poller] interval_s = 1")
     assert why == status
     assert re.search(r"event=misconfigured .*\[poller\] interval_s", since(grid, before))
 

@@ -88,11 +88,7 @@ def clear(grid: Grid) -> None:
 
 def until_open(grid: Grid) -> None:
     command = "PATH=$PATH:/usr/lib/gridengine; qstat -f -q transfer-beta | grep ^transfer"
-    grid.until(
-        lambda: len(grid.on(MASTER, "sh", "-c", command).out.split()) == 5,
-        "transfer-beta to be open",
-        60,
-    )
+    grid.until(lambda: len(grid.on(MASTER, "sh", "-c", command).out.split()) == 5, "transfer-beta to be open", 60)
 
 
 def queue_of(grid: Grid, job: str) -> str:
@@ -193,14 +189,10 @@ chmod 755 {other}; echo 'load_sensor {other}' >{MASTER}; qconf -Aconf {MASTER}""
     bare.sh(MASTER, script)
     try:
         bare.sh(MASTER, f"{SETUP} --apply")
-        listed = bare.sh(
-            MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor"
-        ).split()[1]
+        listed = bare.sh(MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor").split()[1]
 
         bare.sh(MASTER, f"{SETUP} --remove --apply")
-        left = bare.sh(
-            MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor"
-        ).split()[1]
+        left = bare.sh(MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor").split()[1]
     finally:
         bare.sh(MASTER, f"{PATHS} qconf -dconf {MASTER}; rm {other}")
 
@@ -211,9 +203,7 @@ chmod 755 {other}; echo 'load_sensor {other}' >{MASTER}; qconf -Aconf {MASTER}""
 def test_short_jobs_have_a_tenth_of_the_slots_and_no_limit(bare: Grid) -> None:
     bare.sh(MASTER, f"{SETUP} --short-jobs --apply")
 
-    queue = bare.sh(
-        MASTER, f"{PATHS} qconf -sq transfer-beta | grep -E '^(slots|load_thr)'"
-    ).split()
+    queue = bare.sh(MASTER, f"{PATHS} qconf -sq transfer-beta | grep -E '^(slots|load_thr)'").split()
 
     assert queue == ["load_thresholds", "gb_beta_up=false", "slots", "1"]
 
@@ -230,7 +220,4 @@ def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:
     done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
 
     assert (done.status, done.out) == (2, "")
-    assert (
-        done.err
-        == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta, gamma\n"
-    )
+    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta, gamma\n"

@@ -53,9 +53,7 @@ def sent(grid: Grid, open_to_delta: None) -> Iterator[Sent]:
     remotes[waiting] = remote_of(grid, waiting, 1)
     remote_of(grid, waiting, 2)
     wait_for(grid, remotes[waiting], "qw")
-    yield Sent(
-        remotes=remotes, running=running, mine=mine, others=others, waiting=waiting, delta=delta
-    )
+    yield Sent(remotes=remotes, running=running, mine=mine, others=others, waiting=waiting, delta=delta)
     grid.cell("alpha", "qdel", *remotes, delta, user="root")
     for job in (*remotes, delta):
         grid.until_gone(job)
@@ -67,13 +65,9 @@ def waiting(sent: Sent) -> tuple[str, str]:
     return sent.waiting, sent.remotes[sent.waiting]
 
 
-def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(
-    grid: Grid, waiting: tuple[str, str]
-) -> None:
+def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
-    shown = grid.until(
-        lambda: (one := listed(grid, f"{job}.1", "-s", "p")) and one["remote_state"] and one, "it"
-    )
+    shown = grid.until(lambda: (one := listed(grid, f"{job}.1", "-s", "p")) and one["remote_state"] and one, "it")
     told = grid.until(
         lambda: (out := tool(grid, "qstat_remote", "-j", f"{job}.1").out).count("dropped") and out,
         "the scheduler's reason",
@@ -85,9 +79,7 @@ def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(
     assert "  beta       queue instance " in told
 
 
-def test_an_unreachable_cluster_is_told_and_the_published_is_shown(
-    grid: Grid, waiting: tuple[str, str]
-) -> None:
+def test_an_unreachable_cluster_is_told_and_the_published_is_shown(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
     with qmaster(grid, "freeze", "thaw"):
         done = tool(grid, "qstat_remote", "-j", job)
@@ -124,9 +116,7 @@ def test_nobody_touches_anothers_job(grid: Grid, waiting: tuple[str, str], name:
     assert grid.states("beta")[remote] == "qw"
 
 
-def test_a_dry_run_says_what_it_would_do_and_does_nothing(
-    grid: Grid, waiting: tuple[str, str]
-) -> None:
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
 
     altered = tool(grid, "qalter_remote", f"{job}.1", "--dry-run", "-p", "-70").out
@@ -157,24 +147,18 @@ def test_a_running_job_is_deleted_but_not_altered(grid: Grid, sent: Sent) -> Non
     done = tool(grid, "qdel_remote", job)
 
     assert refused.status == 1
-    assert refused.err == (
-        f"qalter_remote: job {job}: job {remote} at beta is r; expected waiting\n"
-    )
+    assert refused.err == (f"qalter_remote: job {job}: job {remote} at beta is r; expected waiting\n")
     assert done.status == 0
     wait_for(grid, remote, "")
     assert grid.accounting_of_end(job)["exit_status"].split()[0] == "137"
 
 
-def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
-    grid: Grid, sent: Sent
-) -> None:
+def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(grid: Grid, sent: Sent) -> None:
     job = sent.delta
 
     def pending() -> str:
         told = tool(grid, "qstat_remote", "--cluster", "delta", "--json").out
-        states = {
-            one["job"]: one["transfer"]["remote_state"] for one in json.loads(told)["transfers"]
-        }
+        states = {one["job"]: one["transfer"]["remote_state"] for one in json.loads(told)["transfers"]}
         waiting = [task for task, state in states.items() if state == "qw"]
         return waiting[0] if list(states.values()).count("r") == DELTA_SLOTS else ""
 

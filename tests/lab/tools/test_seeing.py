@@ -100,9 +100,7 @@ def test_a_job_at_home_is_told_with_what_it_waits_for_and_who_would_take_it(grid
     """In the scheduler's own words; a job that would go nowhere else is told so, too."""
 
     def submit(*words: str) -> str:
-        done = grid.on(
-            "alpha-master", "qsub", "-terse", "-b", "y", *words, "sleep", "60", user="alice"
-        )
+        done = grid.on("alpha-master", "qsub", "-terse", "-b", "y", *words, "sleep", "60", user="alice")
         return done.out.strip()
 
     held = submit("-h", "-q", "all.q")
@@ -124,9 +122,7 @@ def test_a_job_at_home_is_told_with_what_it_waits_for_and_who_would_take_it(grid
 
 
 @pytest.mark.long
-def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
-    grid: Grid, drained: Drained
-) -> None:
+def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(grid: Grid, drained: Drained) -> None:
     end_of_waiting = grid.accounting_of_end(drained.waiting)
     refused = grid.on("alpha-master", "gridbridge", "drain", "beta", "--reason", "x", user="bob")
 

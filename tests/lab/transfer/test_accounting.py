@@ -118,9 +118,7 @@ def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> 
 
 
 @pytest.mark.parametrize("cluster", ["delta", "gamma"])
-def test_where_no_accounting_is_seen_the_end_tells_the_usage(
-    grid: Grid, sent: Sent, cluster: str
-) -> None:
+def test_where_no_accounting_is_seen_the_end_tells_the_usage(grid: Grid, sent: Sent, cluster: str) -> None:
     """OAR keeps none, so what its jobs used comes from their first process."""
     told = account(grid, {"delta": sent.far, "gamma": sent.oar}[cluster])
 
@@ -133,8 +131,7 @@ def test_where_no_accounting_is_seen_the_end_tells_the_usage(
     assert remote["wallclock_s"] is not None
     assert (remote["max_rss_kb"] is None) == (cluster == "gamma")
     assert told["notes"] == [
-        f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "
-        "only end messages are shown"
+        f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): only end messages are shown"
     ]
 
 

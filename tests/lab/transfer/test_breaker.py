@@ -36,9 +36,7 @@ def closed_to_us(grid: Grid) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(
-    grid: Grid, quick_breaker: None
-) -> None:
+def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(grid: Grid, quick_breaker: None) -> None:
     before = grid.logged(OPENED)
     with closed_to_us(grid):
         jobs = [grid.submit("-q", "transfer-beta", *QUIET, script="true\n") for _ in "123"]

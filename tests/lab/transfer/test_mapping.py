@@ -140,9 +140,7 @@ def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(came: Outcomes)
     status, said, why_not = one.explained
 
     assert (status, said) == (1, "")
-    assert why_not == (
-        f"gridbridge: job {one.job} can't go to beta: beta has no h_fsize: its disks are small\n"
-    )
+    assert why_not == (f"gridbridge: job {one.job} can't go to beta: beta has no h_fsize: its disks are small\n")
     assert "beta has no h_fsize: its disks are small" in one.reason
     assert one.remote_ids == ()
 
@@ -165,10 +163,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            ("x", "--to", "beta"),
-            "neither the id of a job nor what qsub takes: Unable to read script",
-        ),
+        (("x", "--to", "beta"), "neither the id of a job nor what qsub takes: Unable to read script"),
         (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not with -verify"),
         (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
         (("999999", "--to", "beta"), "no job of that id waits or runs"),

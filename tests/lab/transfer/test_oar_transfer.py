@@ -77,9 +77,7 @@ def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
     with configured(grid, f"$ a \\\\n{lines}"):
         far.until_open()
         grid.until(  # one that another test switched off is back
-            lambda: all(is_known(grid, "node", node, "gamma") for node in NODES),
-            "gamma's nodes to be known",
-            LONG_S,
+            lambda: all(is_known(grid, "node", node, "gamma") for node in NODES), "gamma's nodes to be known", LONG_S
         )
         grid.sh(FAR, "rm -f go ran* ./*.[oe][0-9]*", user=ACCOUNT)
         yield far
@@ -173,9 +171,7 @@ def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> N
             gamma.submit("true\n", "-l", "arch=lx-amd64"): "gamma has no resource nonesuch",
             gamma.submit("true\n", "-l", "mem_free=9G"): "not enough resources",
             gamma.submit("true\n", "-pe", "smp", "3"): "not enough resources",
-            gamma.submit(
-                "true\n", "-l", "virtual_free=1M"
-            ): "gamma has no virtual_free: [map.gamma",
+            gamma.submit("true\n", "-l", "virtual_free=1M"): "gamma has no virtual_free: [map.gamma",
         }
         told = {job: reason(gamma.grid, job) for job in jobs}
         explained = {job: why(gamma.grid, job) for job in jobs}
@@ -221,9 +217,7 @@ def full(gamma: Gamma) -> Iterator[None]:
     gamma.until_clean()
     job = gamma.submit("sleep 304\n", "-t", "1-6")
     states = ["Running"] * 4 + ["Waiting"] * 2
-    gamma.grid.until(
-        lambda: states == sorted(job["state"] for job in gamma.jobs()), "four to run, two to wait"
-    )
+    gamma.grid.until(lambda: states == sorted(job["state"] for job in gamma.jobs()), "four to run, two to wait")
     yield
     gamma.grid.cell("alpha", "qdel", job)
     gamma.grid.until_gone(job)
@@ -235,9 +229,7 @@ def full(gamma: Gamma) -> Iterator[None]:
 def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
     """Whoever asks is counted: the service, and each of the six starters."""
     with oarstat_counted(gamma) as asked:
-        rows = gamma.grid.until(
-            lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S
-        )
+        rows = gamma.grid.until(lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S)
     times = [float(at) for _, at in rows]
 
     assert {"gb_gamma"} == {account for account, _ in rows}

@@ -64,10 +64,9 @@ def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) 
     assert (end["exit_status"], end["failed"]) == ("5", "0")
     assert (shot["exit_status"].split()[0], shot["failed"].split()[0]) == ("137", "100")
     log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
-    assert (
-        f"gb.alpha.{job}.0.1 text='looking up its end in the accounting there: beta pushed its end'"
-        in log
-    ) == (push == "qevent")
+    assert (f"gb.alpha.{job}.0.1 text='looking up its end in the accounting there: beta pushed its end'" in log) == (
+        push == "qevent"
+    )
     assert push == "none" or took_s < 15
 
 
@@ -127,9 +126,7 @@ def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
         before = pollers(grid)
         kill(grid, *before, signal="STOP")
         status = ("gridbridge", "status")
-        grid.until(
-            lambda: "silent for" in grid.on("alpha-master", *status).out, "status to tell it"
-        )
+        grid.until(lambda: "silent for" in grid.on("alpha-master", *status).out, "status to tell it")
         check = grid.on("alpha-master", "gridbridge", "check").out
         grid.until(lambda: "a" in _queue_letters(grid), "the queue to be closed")
         after = grid.until(lambda: set(pollers(grid)) - set(before), "another poller")

@@ -21,9 +21,9 @@ RIGHT = {
     "unit": st.sampled_from(["M", "h:m:s"]),
     "relation": st.sampled_from(["=", ">="]),
 }
-RULES = st.fixed_dictionaries(
-    {"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}
-).map(lambda said: RequestMappingRule(**said))
+RULES = st.fixed_dictionaries({"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}).map(
+    lambda said: RequestMappingRule(**said)
+)
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(KINDS), NAMES), RULES))

@@ -20,9 +20,7 @@ COMPARED = re.compile(r"[<>]=?\s*[\w.]+\.updated_at\b|\.updated_at( [+-] \w+)? [
     [(TOLD - SECOND, False), (TOLD, False), (TOLD + SECOND, True)],
     ids=["before its last message", "at the same moment", "after it"],
 )
-def test_only_an_answer_asked_for_after_its_last_message_is_younger(
-    asked_at: datetime, expected: bool
-) -> None:
+def test_only_an_answer_asked_for_after_its_last_message_is_younger(asked_at: datetime, expected: bool) -> None:
     """An older one may lack a job that was submitted since: it would be taken for gone."""
     transfer = Transfer(
         name="gb.alpha.7.0.1",
@@ -43,14 +41,9 @@ def test_only_an_answer_asked_for_after_its_last_message_is_younger(
 
 def test_nothing_else_compares_an_answer_with_the_last_message() -> None:
     """A rule that is written again is forgotten where it is needed most."""
-    found = {
-        str(path.relative_to(PACKAGE)): len(COMPARED.findall(path.read_text()))
-        for path in PACKAGE.rglob("*.py")
-    }
+    found = {str(path.relative_to(PACKAGE)): len(COMPARED.findall(path.read_text())) for path in PACKAGE.rglob("*.py")}
 
-    assert {name: count for name, count in found.items() if count} == {
-        "model/transfer/transfer_row.py": 1
-    }
+    assert {name: count for name, count in found.items() if count} == {"model/transfer/transfer_row.py": 1}
 
 
 @pytest.mark.parametrize("code", ["a <= one.updated_at", "one.updated_at + SETTLE < a"])

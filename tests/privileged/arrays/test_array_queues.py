@@ -12,10 +12,7 @@ from gridbridge.model.names_offered_by_cluster import (
     encode_local_only_queues,
     encode_offered_names,
 )
-from gridbridge.privileged.arrays.queue_choice import (
-    keep_array_off_transfer_queues,
-    request_slots_per_host,
-)
+from gridbridge.privileged.arrays.queue_choice import keep_array_off_transfer_queues, request_slots_per_host
 from gridbridge.privileged.owner import STATUS, JobNeverAcceptedByCluster
 
 
@@ -39,9 +36,7 @@ def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -
     publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
-    with pytest.raises(
-        JobNeverAcceptedByCluster, match=r"^queue transfer-alpha is a transfer queue"
-    ):
+    with pytest.raises(JobNeverAcceptedByCluster, match=r"^queue transfer-alpha is a transfer queue"):
         keep_array_off_transfer_queues(spec, "beta", str(tmp_path))
     assert STATUS[JobNeverAcceptedByCluster] == REFUSED_THERE
 
@@ -54,9 +49,7 @@ def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
 def offer(folder: Path, *rules: str) -> str:
     """Publish what parallel environments beta has."""
     (folder / "vocabularies").mkdir()
-    (folder / "vocabularies/beta").write_bytes(
-        encode_offered_names(NamesOfferedByCluster(rule=frozenset(rules)))
-    )
+    (folder / "vocabularies/beta").write_bytes(encode_offered_names(NamesOfferedByCluster(rule=frozenset(rules))))
     return str(folder)
 
 
@@ -72,12 +65,8 @@ def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("nodes", "rule"), [(1, r"\$pe_slots or 4"), (2, "4")])
-def test_a_cluster_without_such_an_environment_takes_none(
-    tmp_path: Path, nodes: int, rule: str
-) -> None:
+def test_a_cluster_without_such_an_environment_takes_none(tmp_path: Path, nodes: int, rule: str) -> None:
     folder = offer(tmp_path, "mpi=$round_robin")
 
-    with pytest.raises(
-        JobNeverAcceptedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"
-    ):
+    with pytest.raises(JobNeverAcceptedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"):
         request_slots_per_host(wide(nodes, 4), "beta", folder)

@@ -11,12 +11,7 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import (
-    CampaignEndInRootLedger,
-    GridbridgeError,
-    RemoteJobNotOurs,
-    RootLedgerUnreadable,
-)
+from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
 from gridbridge.privileged import as_user, owner
@@ -26,20 +21,13 @@ from gridbridge.privileged.arrays import as_user_array_verbs
 from gridbridge.privileged.arrays.array_send_progress import SendProgress
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.send_arrays import ArraySender
-from gridbridge.privileged.owner import (
-    AsUserRequestRefusal,
-    JobNeverAcceptedByCluster,
-    OwnerRequestNotYetPossible,
-)
+from gridbridge.privileged.owner import AsUserRequestRefusal, JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
 from gridbridge.privileged.process_scope import FIRST_SIGNAL
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
-CONFIG: dict[str, dict[str, object]] = {
-    "site": {"cluster": "alpha"},
-    "cluster": {"beta": {"qmaster_port": 1}},
-}
+CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
 
 
 NOBODY = 54321  # a uid that no account has
@@ -99,25 +87,13 @@ def test_anything_else_is_refused(asked: Callable[[str], AsUserArguments], told:
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(
-    asked: Callable[[str], AsUserArguments],
-) -> None:
+def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], AsUserArguments]) -> None:
     with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "5",
-        " north  --seed\t5 ",
-        "a\x0bb a\u00a0b \u2003",
-        "it's",
-        "'two words' 3",
-        'a\\ b "c"',
-        "x\r",
-    ],
+    "line", ["", "5", " north  --seed\t5 ", "a\x0bb a\u00a0b \u2003", "it's", "'two words' 3", 'a\\ b "c"', "x\r"]
 )
 def test_a_line_is_split_as_sh_would(line: str) -> None:
     """Also where that is done without a parser; a mark that stands alone is a letter."""
@@ -196,9 +172,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments]
-) -> None:
+def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], AsUserArguments]) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
@@ -229,15 +203,11 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     monkeypatch.setattr(owner, "require_ordinary_account", lambda *_: None)
     folder = tmp_path / "ledger"
     for number in (12, 13):
-        (tmp_path / f"c.{number}").write_bytes(
-            campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",))
-        )
+        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",)))
         with RootLedger(number, str(folder)) as ledger:
             as_user_array_verbs.note_campaign_end(number, ledger, str(tmp_path))
 
-    assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
-        "c.12"
-    ]
+    assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == ["c.12"]
     with RootLedger(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
@@ -331,10 +301,7 @@ def test_nothing_is_intended_for_an_owner_without_an_account(
 
 
 def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
-    lines = {
-        path.name: len(path.read_text().splitlines())
-        for path in Path(order.__file__).parent.glob("*.py")
-    }
+    lines = {path.name: len(path.read_text().splitlines()) for path in Path(order.__file__).parent.glob("*.py")}
 
     assert {name: count for name, count in lines.items() if count >= 180} == {}
 

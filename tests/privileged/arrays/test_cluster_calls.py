@@ -8,10 +8,7 @@ from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 
 NAME = "gc.alpha.12.3"
-CONFIG: dict[str, dict[str, object]] = {
-    "site": {"cluster": "alpha"},
-    "cluster": {"beta": {"qmaster_port": 1}},
-}
+CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
 
 
 class Cell:

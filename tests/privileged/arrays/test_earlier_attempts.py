@@ -60,9 +60,7 @@ def wanted(tasks: str) -> AsUserArguments:
     return AsUserArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
-def test_each_cluster_is_asked_once_about_all_arrays(
-    asked: Callable[[str], Asked], ledger: RootLedger
-) -> None:
+def test_each_cluster_is_asked_once_about_all_arrays(asked: Callable[[str], Asked], ledger: RootLedger) -> None:
     """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
     require_attempts_ended(wanted("0-99:4"), ledger, 0)
@@ -89,16 +87,12 @@ def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
     asked: Callable[[str], Asked], ledger: RootLedger, answer: str
 ) -> None:
     asked(answer)
-    with pytest.raises(
-        OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"
-    ):
+    with pytest.raises(OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"):
         require_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
-def test_no_answer_keeps_nothing(
-    asked: Callable[[str], Asked], ledger: RootLedger, answer: str
-) -> None:
+def test_no_answer_keeps_nothing(asked: Callable[[str], Asked], ledger: RootLedger, answer: str) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
     require_attempts_ended(wanted("5-6:4"), ledger, 0)

@@ -92,9 +92,7 @@ class Site:
 
 
 @pytest.mark.parametrize("arrays", [1, 10])
-def test_a_call_reads_and_hashes_its_file_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int
-) -> None:
+def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int) -> None:
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
@@ -109,9 +107,7 @@ def test_a_call_reads_and_hashes_its_file_once(
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(
-        root_campaign_file_reader.safe_files, "read_file_only_owner_writes", reading
-    )
+    monkeypatch.setattr(root_campaign_file_reader.safe_files, "read_file_only_owner_writes", reading)
     monkeypatch.setattr(root_campaign_file_reader.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)

@@ -20,10 +20,7 @@ from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerified
 from gridbridge.privileged.arrays.send_arrays import ArraySender
 
 MANY = 20
-CONFIG: dict[str, dict[str, object]] = {
-    "site": {"cluster": "alpha"},
-    "cluster": {"beta": {"qmaster_port": 1}},
-}
+CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
 
 
 class Cluster:
@@ -140,15 +137,10 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
         assert [row[0] for row in ledger.arrays()] == ["1"]
     send(cluster, 3)
 
-    assert [word for word, _, _ in cluster.asked()[2:]] == [
-        *("submit", "submit"),
-        *("release:102,103", "act:101:0"),
-    ]
+    assert [word for word, _, _ in cluster.asked()[2:]] == [*("submit", "submit"), *("release:102,103", "act:101:0")]
 
 
-def test_arrays_are_held_until_their_ids_have_room(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_are_held_until_their_ids_have_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call finds them, and submits none twice."""
     write = os.write
 
@@ -166,9 +158,7 @@ def test_arrays_are_held_until_their_ids_have_room(
     assert [word for word, _, _ in cluster.asked()[2:]] == ["find", "act:101:1"]
 
 
-def test_nothing_is_submitted_whose_intent_has_no_room(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_submitted_whose_intent_has_no_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")

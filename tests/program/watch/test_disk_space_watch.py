@@ -73,17 +73,12 @@ def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
 
     assert seen.free_bytes > 0
     assert seen.free_files is None or seen.free_files > 0
-    assert (
-        local_host_facts.free_bytes_and_files_of_folder(f"{tmp_path}/none").trouble
-        == "No such file or directory"
-    )
+    assert local_host_facts.free_bytes_and_files_of_folder(f"{tmp_path}/none").trouble == "No such file or directory"
 
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_nothing_there(
-    tmp_path: Path,
-) -> None:
+def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_nothing_there(tmp_path: Path) -> None:
     """One that is not there is execd's trouble, and closes nothing."""
     folder, time = tmp_path / "tmp", Time()
     folder.mkdir()
@@ -150,9 +145,7 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client = tmp_path / "qconf"
     client.write_text(QCONF)
     client.chmod(0o755)
-    policy = policy_file.parse_configuration(
-        "gridbridge.toml", SITE.format(folder=tmp_path).encode()
-    )
+    policy = policy_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
     workers = OwnerThreadPools()
     tmpdirs = StarterTmpdirQuery(policy, workers, Time())
 

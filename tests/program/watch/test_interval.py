@@ -12,46 +12,28 @@ from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnap
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCell
-from gridbridge.program.watch.cluster_observer import (
-    ClusterObserver,
-    ClusterQueryResult,
-    query_interval_within_share,
-)
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_within_share
 from gridbridge.shell.clock import Clock
 from gridbridge.state.snapshot_codec import decode_snapshot
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NOWHERE = GridEngineCell(
-    root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
-)
+NOWHERE = GridEngineCell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
 
 
 @pytest.mark.parametrize(
     ("usual_s", "expected_s"), [(0.01, 5), (0.5, 10), (2.0, 15)], ids=["quick", "slow", "very slow"]
 )
-def test_an_interval_grows_with_the_answers_but_closes_no_queue(
-    usual_s: float, expected_s: float
-) -> None:
+def test_an_interval_grows_with_the_answers_but_closes_no_queue(usual_s: float, expected_s: float) -> None:
     """A twentieth of the time, but values are stale after 30 s."""
-    assert (
-        query_interval_within_share(
-            usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)
-        )
-        == expected_s
-    )
+    assert query_interval_within_share(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
 
 
 def test_an_interval_is_never_shorter_than_configured() -> None:
-    assert (
-        query_interval_within_share(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30))
-        == 25
-    )
+    assert query_interval_within_share(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
 
 
-def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The service goes on, and asks it again."""
 
     def fault(*_: object) -> None:
@@ -90,9 +72,7 @@ class Sleepy:
         self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "query_cluster_snapshot", self.snapshot)
         monkeypatch.setattr(status, "query_request_vocabulary", self.vocabulary)
-        where = GridEngineCell(
-            root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
-        )
+        where = GridEngineCell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
         self.where = where
         clock = Clock(lambda: self.now_s, lambda: self.now_s)
         self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
@@ -116,9 +96,7 @@ class Sleepy:
             self.now_s += 1
 
 
-@pytest.mark.parametrize(
-    ("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])]
-)
+@pytest.mark.parametrize(("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])])
 def test_another_interval_is_counted_from_the_last_question(
     interval_s: float, asked_at: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,9 +109,7 @@ def test_another_interval_is_counted_from_the_last_question(
     assert sleepy.asked_at == asked_at
 
 
-def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = PollerSection(interval_s=60, vocabulary_s=600)
     sleepy = Sleepy(monkeypatch)
     sleepy.observer.follow(sleepy.where, slow, ())
@@ -154,17 +130,13 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(status, "query_cluster_snapshot", note)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
-    observer.ask_if_due(
-        lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__
-    )
+    observer.ask_if_due(lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__)
     _answer(observer)
 
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
 
 
-def _observed(
-    monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any
-) -> ClusterQueryResult:
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any) -> ClusterQueryResult:
     """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
     rows = {n: (JobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}

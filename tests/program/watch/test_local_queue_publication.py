@@ -9,18 +9,12 @@ from gridbridge.state import published_file_formats
 
 NOW = datetime.now(UTC)
 
-BACK = QueueInstanceStatus(
-    name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
-)
-ALL_Q = QueueInstanceStatus(
-    name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True
-)
+BACK = QueueInstanceStatus(name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True)
+ALL_Q = QueueInstanceStatus(name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True)
 
 
 def seen(*queues: QueueInstanceStatus) -> ClusterSnapshot:
-    return ClusterSnapshot(
-        cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0
-    )
+    return ClusterSnapshot(cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0)
 
 
 def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: Path) -> None:
@@ -29,10 +23,7 @@ def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: 
     for queues in ((ALL_Q, BACK), (ALL_Q,), (ALL_Q, BACK)):
         last_cluster_snapshots.publish_local_only_queues(seen(*queues), folder=folder)
 
-    assert (
-        published_file_formats.read_local_only_queues("beta", folder)
-        == b"queues=all.q\nall_say=yes\n"
-    )
+    assert published_file_formats.read_local_only_queues("beta", folder) == b"queues=all.q\nall_say=yes\n"
 
 
 def test_it_is_written_only_when_it_has_changed(tmp_path: Path) -> None:

@@ -13,12 +13,7 @@ from gridbridge.program.watch.pushed_job_ends import AGAIN_S, ENDS, WINDOW_S, Qe
 from gridbridge.shell.child_ended_with_parent import DIE_WITH_US
 
 CELL = GridEngineCell(
-    root="/sge",
-    cell="beta",
-    qmaster_port="6454",
-    execd_port="6455",
-    binaries="/usr/lib/gridengine",
-    timeout_s=10,
+    root="/sge", cell="beta", qmaster_port="6454", execd_port="6455", binaries="/usr/lib/gridengine", timeout_s=10
 )
 QEVENT = (*DIE_WITH_US, "/usr/lib/gridengine/qevent")
 LIMIT_PER_S = 2.0
@@ -53,16 +48,10 @@ def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[QeventJobEnd
 def runs(fp: FakeProcess) -> None:
     """Have qevent run in what follows until it gets a signal."""
     ended = Event()
-    fp.register(
-        [*QEVENT, fp.any()],
-        callback=lambda _: ended.wait(LIMIT_S),
-        signal_callback=lambda *_: ended.set(),
-    )
+    fp.register([*QEVENT, fp.any()], callback=lambda _: ended.wait(LIMIT_S), signal_callback=lambda *_: ended.set())
 
 
-def test_qevent_runs_once_and_is_ended_with_us(
-    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock
-) -> None:
+def test_qevent_runs_once_and_is_ended_with_us(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
     runs(fp)
     for _ in range(3):
         push.ended()

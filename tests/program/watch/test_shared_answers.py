@@ -37,12 +37,7 @@ class Site:
         self.database = StateFile.open(self.path)
         self.sharing = ClusterSnapshotSharing(self.database, self.clock)
 
-    def put(
-        self,
-        seen: ClusterSnapshot | None = SEEN,
-        sent: CampaignJobsAtCluster = SENT,
-        **other: object,
-    ) -> None:
+    def put(self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsAtCluster = SENT, **other: object) -> None:
         """Share an answer."""
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
         self.sharing.put("beta", query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
@@ -103,9 +98,7 @@ def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
 
 
 def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
-    odd = LastClusterQueryResult(
-        place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form"
-    )
+    odd = LastClusterQueryResult(place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form")
     site.sharing.put("beta", odd)
 
     assert site.find("3.1") is None

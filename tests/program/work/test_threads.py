@@ -9,12 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.work.thread_pools import (
-    OwnerThreadPools,
-    ThreadNotStarted,
-    ThreadPool,
-    is_thread_start_failure,
-)
+from gridbridge.program.work.thread_pools import OwnerThreadPools, ThreadNotStarted, ThreadPool, is_thread_start_failure
 
 NOBODY = 65_534
 

@@ -49,9 +49,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shell:
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Return a shell of somebody with a file and two areas; rsync is not needed here."""
     areas = []
     for name in ("one", "two"):
@@ -60,9 +58,7 @@ def shell(
     (tmp_path / "toml").write_text(TOML + "".join(areas))
     (tmp_path / "ref.fa").write_text("ACGT")
     real = owner_dataset_wiring.open_owner_datasets
-    monkeypatch.setattr(
-        owner_dataset_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier())
-    )
+    monkeypatch.setattr(owner_dataset_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier()))
     monkeypatch.setattr(sys, "argv", [])
     return Shell(tmp_path, capsys)
 
@@ -80,11 +76,7 @@ def test_a_dataset_from_its_first_to_its_last_command(shell: Shell) -> None:
     assert ["4", "yes"] == out.splitlines()[2].split()[1:3]
     status, out, _ = shell.data("list")
     assert ["ref", "4", "1", "2", "2", "one,two", path] == out.splitlines()[1].split()
-    assert shell.data("drop", "ref", "--storage", "one") == (
-        0,
-        "ref: 1 file, 4 B, 1 of 2 replicas whole: two\n",
-        "",
-    )
+    assert shell.data("drop", "ref", "--storage", "one") == (0, "ref: 1 file, 4 B, 1 of 2 replicas whole: two\n", "")
     assert 0 == shell.data("replicate", "ref")[0]
     assert 1 == shell.data("drain", "two")[0]
     assert shell.data("drop", "ref") == (0, f"ref: dropped; {path} is as it was\n", "")
@@ -141,12 +133,8 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(
-        dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
-    )
-    monkeypatch.setattr(
-        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
-    )
+    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or "")
+    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
         let.clear()
@@ -162,13 +150,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(
-        dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
-    )
+    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or "")
     monkeypatch.setattr(dataset_delegation, "revoke_delegation", let.remove)
-    monkeypatch.setattr(
-        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
-    )
+    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
     was = list(let)
@@ -183,12 +167,7 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     [
         (False, "", True, "its record is not in the usual folder"),
         (True, "/x is not here", True, "/x is not here"),
-        (
-            True,
-            "",
-            False,
-            "no round about datasets (gridbridge rebalance data) has ever begun here",
-        ),
+        (True, "", False, "no round about datasets (gridbridge rebalance data) has ever begun here"),
         (True, "", True, ""),
     ],
 )
@@ -197,13 +176,9 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
 ) -> None:
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(
-        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
-    )
+    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda _: let)
-    monkeypatch.setattr(
-        dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),)
-    )
+    monkeypatch.setattr(dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
     if begun:
         published_json.publish_rebalance_round_begin(
             RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
@@ -231,9 +206,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
         (("drain", "y"), "y: no storage area; expected one or two"),
     ],
 )
-def test_bad_input_ends_with_2_and_one_line(
-    shell: Shell, words: tuple[str, ...], told: str
-) -> None:
+def test_bad_input_ends_with_2_and_one_line(shell: Shell, words: tuple[str, ...], told: str) -> None:
     status, out, err = shell.data(*words)
 
     assert (2, "") == (status, out)

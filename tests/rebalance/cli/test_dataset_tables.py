@@ -16,19 +16,8 @@ REPLICAS = (
     Replica(storage=ODD, size_bytes=1, is_whole=True, checked_at=NOW),
     Replica(storage=f"{ODD}b", size_bytes=0, is_whole=False, checked_at=NOW, why=ODD),
 )
-DATASET = Dataset(
-    name="reads",
-    path=ODD,
-    is_tree=True,
-    files=1,
-    size_bytes=1,
-    sha256="",
-    wished=1,
-    replicas=REPLICAS,
-)
-OUTCOME = DatasetCommandOutcome(
-    dataset=DATASET, refused=(RefusedReplicaArea(what=ODD, reason=ODD),), is_done=False
-)
+DATASET = Dataset(name="reads", path=ODD, is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=REPLICAS)
+OUTCOME = DatasetCommandOutcome(dataset=DATASET, refused=(RefusedReplicaArea(what=ODD, reason=ODD),), is_done=False)
 TELLS: dict[str, Callable[[], int]] = {
     "why": lambda: dataset_tables.print_dataset_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False

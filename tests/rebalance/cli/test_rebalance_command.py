@@ -65,18 +65,14 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"]
-)
+@pytest.mark.parametrize(("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"])
 def test_lines_that_are_appended_to_a_file_begin_with_the_time(
     path: str, tmp_path: Path, redirection: str, begins: str
 ) -> None:
     """Cron appends what a round says, and why none could be done, to rebalance.log."""
     log = tmp_path / "rebalance.log"
     for source in (path, "/nowhere"):
-        script = (
-            f'"$0" -c "$1" rebalance plan host alpha --from {source} {redirection}{log}.new 2>&1'
-        )
+        script = f'"$0" -c "$1" rebalance plan host alpha --from {source} {redirection}{log}.new 2>&1'
         subprocess.run(("sh", "-c", script, sys.executable, MAIN), check=False, timeout=60)
         with log.open("a") as whole:
             whole.write(Path(f"{log}.new").read_text())
@@ -89,9 +85,7 @@ def test_lines_that_are_appended_to_a_file_begin_with_the_time(
 def test_it_tells_the_same_as_json(path: str) -> None:
     told = json.loads(plan("host", "alpha", "--from", path, "--json").output)
 
-    assert told["moves"] == [
-        {"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"}
-    ]
+    assert told["moves"] == [{"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"}]
     assert told["rejected"] == [
         {"job": "gone", "number": 7, "to": None, "reason": "its job is not listed"},
         {"job": "align", "number": 2, "to": None, "reason": "the task is running"},
@@ -137,14 +131,10 @@ def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("words", "is_quiesced"), [((), True), (("--off",), False)])
-def test_quiesce_tells_programs_too(
-    words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quiesce_tells_programs_too(words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     done = list[bool]()
     monkeypatch.setattr(
-        rebalance_round_runner,
-        "pause_or_resume_rebalancing",
-        lambda _, *, is_quiesced: done.append(is_quiesced),
+        rebalance_round_runner, "pause_or_resume_rebalancing", lambda _, *, is_quiesced: done.append(is_quiesced)
     )
     told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
 
@@ -152,13 +142,9 @@ def test_quiesce_tells_programs_too(
     assert done == [is_quiesced]
 
 
-def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_moved_and_what_was_dropped_is_counted_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     moves = tuple(
-        PlacementMove(
-            kind=PlacementMoveKind.LIVE, job="7", number=number, source="beta", target="gamma"
-        )
+        PlacementMove(kind=PlacementMoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
         for number in (3, 4)
     )
     seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
@@ -166,19 +152,12 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
-    monkeypatch.setattr(
-        rebalance_round_runner, "run_rebalance_round", lambda *_, **__: (planned, checked)
-    )
+    monkeypatch.setattr(rebalance_round_runner, "run_rebalance_round", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
 
     lines = CliRunner().invoke(gridbridge, words).output.splitlines()
     told = json.loads(CliRunner().invoke(gridbridge, (*words, "--json")).output)
 
-    assert lines[-2:] == [
-        "moved: 1, dropped: 1",
-        "  not 7 3 to gamma any more: the task is running",
-    ]
+    assert lines[-2:] == ["moved: 1, dropped: 1", "  not 7 3 to gamma any more: the task is running"]
     assert told["moved"] == 1
-    assert told["dropped"] == [
-        {"job": "7", "number": 3, "to": "gamma", "reason": "the task is running"}
-    ]
+    assert told["dropped"] == [{"job": "7", "number": 3, "to": "gamma", "reason": "the task is running"}]

@@ -28,11 +28,7 @@ class Carrier:
     carried: list[str] = field(default_factory=list)
 
     def __call__(
-        self,
-        source: LocalOrSshFolder,
-        target: LocalOrSshFolder,
-        names: list[str],
-        pace: RsyncLimitAndProgress,
+        self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
     ) -> None:
         """Copy them one after the other."""
         for name in names:
@@ -66,9 +62,7 @@ class Site:
     def datasets(self) -> OwnerDatasetsForService:
         """The datasets, as a command that begins sees them."""
         copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
-        return OwnerDatasetsForService(
-            DatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier
-        )
+        return OwnerDatasetsForService(DatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
         """Return the folder of a replica."""

@@ -11,11 +11,7 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import (
-    MeasuredStorageArea,
-    RebalanceSection,
-    StorageSection,
-)
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceTarget
@@ -30,12 +26,7 @@ from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
 
 RULES = RebalanceSection(
-    min_free_bytes=0,
-    full_free_bytes=0,
-    min_task_bytes=0,
-    host_rest_s=0.0,
-    replicated_rest_s=0.0,
-    verify_every_s=0.0,
+    min_free_bytes=0, full_free_bytes=0, min_task_bytes=0, host_rest_s=0.0, replicated_rest_s=0.0, verify_every_s=0.0
 )
 
 
@@ -57,17 +48,11 @@ class Desk:
         self.site.rules = RULES
         monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
         monkeypatch.setattr(dataset_delegation, "list_delegations", self._let)
+        monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
         monkeypatch.setattr(
-            replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
+            replica_reconciler.owner_dataset_wiring, "reachable_storage_areas", lambda _: self.site.areas
         )
-        monkeypatch.setattr(
-            replica_reconciler.owner_dataset_wiring,
-            "reachable_storage_areas",
-            lambda _: self.site.areas,
-        )
-        monkeypatch.setattr(
-            replica_reconciler.storage_area_access, "measure_whole_area", self._measure
-        )
+        monkeypatch.setattr(replica_reconciler.storage_area_access, "measure_whole_area", self._measure)
 
     @property
     def policy(self) -> Policy:
@@ -78,9 +63,7 @@ class Desk:
             queues={},
             rebalance=self.rules,
             storage={
-                name: StorageSection(
-                    cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once
-                )
+                name: StorageSection(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
                 for name, one in self.site.areas.items()
             },
         )
@@ -119,9 +102,7 @@ class Desk:
 
     def _one(self, name: str) -> DatasetDelegation:
         owner = self.owners.get(name, "al")
-        return DatasetDelegation(
-            uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name
-        )
+        return DatasetDelegation(uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name)
 
     def _measure(self, area: StorageArea) -> MeasuredStorageArea:
         found = measure_whole_area(area)

@@ -60,9 +60,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     real, given = storage_area_access.ssh.run_over_ssh, list[float]()
     hangs = 10**9  # the call that gets no answer
 
-    def run(
-        login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int
-    ) -> CompletedProgram:
+    def run(login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int) -> CompletedProgram:
         given.append(limit_s)
         if len(given) > hangs:
             raise HostNotReached(argv, None, stderr=b"no answer in time")
@@ -91,8 +89,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     """A round begins copies of several datasets of one person at the same moment."""
     one = site.areas["beta-disk"]
     made = [
-        Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="0", wished=1)
-        for name in "abcdefgh"
+        Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="0", wished=1) for name in "abcdefgh"
     ]
 
     def prepare(dataset: Dataset) -> None:
@@ -102,18 +99,12 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
         for _ in range(10):
             list(pool.map(prepare, made))
             names = sorted(path.name for path in Path(one.own).iterdir())
-            assert names == sorted(
-                [storage_area_access.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")]
-            )
+            assert names == sorted([storage_area_access.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
             shutil.rmtree(one.own)
 
 
-def test_an_area_is_drained_by_itself_or_with_its_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        owner_dataset_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"})
-    )
+def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner_dataset_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={name: Cluster() for name in ("alpha", "beta")},
@@ -125,10 +116,7 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(
         },
     )
 
-    drained = {
-        name: one.is_drained
-        for name, one in owner_dataset_wiring.reachable_storage_areas(policy).items()
-    }
+    drained = {name: one.is_drained for name, one in owner_dataset_wiring.reachable_storage_areas(policy).items()}
 
     assert drained == {"one": False, "two": True, "three": True}
 
@@ -140,9 +128,7 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
         child = os.fork()
         if not child:
             os.setresuid(65534, 65534, 65534)
-            found = storage_area_access.measure_whole_area(
-                replace(site.areas["beta-disk"], path=top)
-            )
+            found = storage_area_access.measure_whole_area(replace(site.areas["beta-disk"], path=top))
             os._exit(1 if found.fault or found.is_read_only else 0)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -164,22 +150,16 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.root
 @pytest.mark.parametrize("is_full", [True, False])
-def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
-    site: Site, is_full: bool
-) -> None:
+def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(site: Site, is_full: bool) -> None:
     """Of what the other side said before it ended, a busy machine's rsync may lose all."""
     one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
-    one_file = Dataset(
-        name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1
-    )
+    one_file = Dataset(name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", one.path], check=True)
     try:
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
         with pytest.raises(StorageAreaUnusable) as failed:
-            copier.copy(
-                one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none"
-            )
+            copier.copy(one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none")
     finally:
         subprocess.run(["umount", one.path], check=True)
 

@@ -55,9 +55,7 @@ def test_one_alone_has_all_of_it() -> None:
 
 def test_who_had_a_turn_last_comes_last_in_the_next_round() -> None:
     """A round that begins nothing more after a while would have the first by name alone."""
-    turns = turns_of(
-        of("al/2", "zoe/1"), [ReplicaActRecord(dataset="al/1", target="a", began_at=NOON)]
-    )
+    turns = turns_of(of("al/2", "zoe/1"), [ReplicaActRecord(dataset="al/1", target="a", began_at=NOON)])
 
     assert begun(turns, 1) == ["zoe/1"]
 

@@ -36,9 +36,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     ) -> tuple[RebalancePlan, RecheckedMoves | None]:
         begun.append(is_of_data)
         seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
-        planned = RebalancePlan(
-            snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided")
-        )
+        planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided"))
         return planned, RecheckedMoves() if is_acting else None
 
     policy = Policy(
@@ -48,9 +46,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         storage={"disk": StorageSection(cluster="alpha", path="/scratch")},
     )
     monkeypatch.setattr(rebalance_round_runner, "load_policy_as_service_account", lambda _: policy)
-    monkeypatch.setattr(
-        rebalance_service_account, "load_policy_and_open_sessions", lambda _: policy
-    )
+    monkeypatch.setattr(rebalance_service_account, "load_policy_and_open_sessions", lambda _: policy)
     monkeypatch.setattr(rebalance_round_runner, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(rebalance_round_runner, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(rebalance_round_runner, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
@@ -80,9 +76,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = published_json.read_published_rebalance_round(
-            published_json.RebalanceRoundKind.DATASETS
-        )
+        shown = published_json.read_published_rebalance_round(published_json.RebalanceRoundKind.DATASETS)
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 
@@ -130,9 +124,7 @@ def test_a_second_round_of_a_kind_ends_with_1(
 
 
 @pytest.mark.parametrize("words", [("host",), ("fail",), ("plan", "host"), ("plan", "fail")])
-def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(
-    words: tuple[str, ...], begun: list[bool]
-) -> None:
+def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(words: tuple[str, ...], begun: list[bool]) -> None:
     told = call(*words, "betta")
 
     there = "betta: no cluster and no storage area; there are beta, disk"

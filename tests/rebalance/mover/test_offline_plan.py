@@ -50,9 +50,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
     return [one.removeprefix(f"{path}: ") for one in raised.value.problems]
 
 
-@pytest.mark.parametrize(
-    ("what", "name"), [("", ""), ("host", "alpha"), ("host", "beta"), ("fail", "alpha")]
-)
+@pytest.mark.parametrize(("what", "name"), [("", ""), ("host", "alpha"), ("host", "beta"), ("fail", "alpha")])
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
@@ -71,13 +69,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     job = {"name": "j", "autobalance": False, "replicas": 5, "last_run": one, "max_per_host": 6}
     task = {"job": "j", "number": 7, "bytes": 8, "state": "running", "live": "a"}
     recent = {"hosts": {"a": one}, "replicated": {"a": two}, "jobs": {"j": three}}
-    path = told(
-        tmp_path,
-        hosts=[host],
-        jobs=[job],
-        tasks=[task | {"replicas": ["b"], "slots": 9}],
-        recent=recent,
-    )
+    path = told(tmp_path, hosts=[host], jobs=[job], tasks=[task | {"replicas": ["b"], "slots": 9}], recent=recent)
 
     assert snapshot_file_plan.plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
         now=noon,
@@ -97,22 +89,12 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
         ),
         jobs=(
             PlacementJobOrDataset(
-                name="j",
-                is_autobalanced=False,
-                replicas=5,
-                last_run=noon - timedelta(hours=1),
-                max_per_host=6,
+                name="j", is_autobalanced=False, replicas=5, last_run=noon - timedelta(hours=1), max_per_host=6
             ),
         ),
         tasks=(
             PlacementTask(
-                job="j",
-                number=7,
-                size_bytes=8,
-                state=PlacementTaskState.RUNNING,
-                live="a",
-                replicas=("b",),
-                slots=9,
+                job="j", number=7, size_bytes=8, state=PlacementTaskState.RUNNING, live="a", replicas=("b",), slots=9
             ),
         ),
         recent=RecentPlacementMoves(
@@ -133,15 +115,12 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "moves"),
-    [("IDLE", 1), ("queued-no-slot", 1), ("qw", 1), ("RUNNING", 0), ("levitating", 0)],
+    ("state", "moves"), [("IDLE", 1), ("queued-no-slot", 1), ("qw", 1), ("RUNNING", 0), ("levitating", 0)]
 )
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(
-        snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves
-    )
+    assert moves == len(snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves)
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -171,9 +150,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
     path = Path(told(tmp_path, hosts=[{"name": "a", "slots": "HERE"}]))
     path.write_text(path.read_text().replace('"HERE"', number))
 
-    with pytest.raises(
-        ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"
-    ):
+    with pytest.raises(ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"):
         snapshot_file_plan.plan_from_snapshot_file(str(path))
 
 
@@ -195,10 +172,7 @@ def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None
     ("policy", "words"),
     [
         ({"tasks": 3}, "tasks: unknown key"),
-        (
-            {"disk_share": 2},
-            "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1",
-        ),
+        ({"disk_share": 2}, "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1"),
         ({"recentlyBalancedHosts": 10**400}, "[rebalance] host_rest_s = 1000"),
         ([], "policy: []; expected a table"),
     ],
@@ -219,9 +193,7 @@ def test_null_is_what_is_usual(tmp_path: Path) -> None:
 
 def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
     """Some programs write an empty list so; a missing one is empty, too."""
-    planned = snapshot_file_plan.plan_from_snapshot_file(
-        told(tmp_path, hosts=None, jobs=None, tasks=None)
-    )
+    planned = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path, hosts=None, jobs=None, tasks=None))
 
     assert ((), (), ()) == (planned.snapshot.hosts, planned.snapshot.jobs, planned.snapshot.tasks)
 
@@ -263,9 +235,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     """What leaves alpha is at beta then; what is advised does not change what was."""
-    alpha, beta = snapshot_file_plan.plan_from_snapshot_file(
-        told(tmp_path), RebalanceScope.HOST, "alpha"
-    ).loads
+    alpha, beta = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk

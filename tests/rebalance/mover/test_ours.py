@@ -48,9 +48,7 @@ def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["reads", ".reads.old", ".reads.part"])
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(
-    site: Site, name: str, kind: str
-) -> None:
+def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Site, name: str, kind: str) -> None:
     """Another area gets the replica, and neither a drop nor a drain takes the owner's own."""
     theirs = Path(site.areas["beta-disk"].own, name)
     theirs.parent.mkdir()
@@ -73,12 +71,7 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
     mine = site.replica("beta-disk", "reads")
     real = site.carrier
 
-    def come(
-        source: LocalOrSshFolder,
-        target: LocalOrSshFolder,
-        names: list[str],
-        pace: RsyncLimitAndProgress,
-    ) -> None:
+    def come(source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress) -> None:
         real(source, target, names, pace)
         mine.mkdir()
         (mine / "mine").touch()
@@ -244,9 +237,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> 
     ],
     ids=["a replica's place", "within", "the folder", "around it", "by a link"],
 )
-def test_an_original_where_replicas_lie_is_refused(
-    site: Site, where: Callable[[str, str], str]
-) -> None:
+def test_an_original_where_replicas_lie_is_refused(site: Site, where: Callable[[str, str], str]) -> None:
     own, link = site.areas["beta-disk"].own, f"{site.folder}/link"
     for name in ("reads", "deep/down"):
         os.makedirs(f"{own}/{name}")
@@ -313,12 +304,7 @@ def failing(site: Site, *names: str) -> None:
     real = site.carrier
     paths = tuple(site.areas[name].path for name in names)
 
-    def die(
-        source: LocalOrSshFolder,
-        target: LocalOrSshFolder,
-        files: list[str],
-        pace: RsyncLimitAndProgress,
-    ) -> None:
+    def die(source: LocalOrSshFolder, target: LocalOrSshFolder, files: list[str], pace: RsyncLimitAndProgress) -> None:
         real.dies_after = 1 if target.folder.startswith(paths) else -1
         real(source, target, files, pace)
 
@@ -332,12 +318,7 @@ def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: S
 
     assert {NAMES[2]} == set(done.dataset.whole)
     assert () == done.dataset.begun
-    assert [] == [
-        each
-        for name in NAMES[:2]
-        if Path(site.areas[name].own).exists()
-        for each in entries(site, name)
-    ]
+    assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in entries(site, name)]
 
 
 def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Site) -> None:
@@ -351,9 +332,7 @@ def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Si
     assert [] == entries(site, "beta-disk")
 
 
-def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though all of it would not fit any more, and another area has more room."""
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1, is_later=True)
@@ -361,9 +340,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
     free = {"beta-disk": 8}  # of nine bytes three have come
 
     def measured(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
-        return MeasuredStorageArea(
-            storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
-        )
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9))
 
     monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
     site.carrier = Carrier()
@@ -400,9 +377,7 @@ def test_it_can_be_dropped_by_itself(site: Site) -> None:
     assert () == site.datasets.listed()[0].begun
 
 
-def test_it_goes_from_an_area_that_has_no_more_room(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_goes_from_an_area_that_has_no_more_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would fill the disk for which nothing of it is ever made whole; a replica stays."""
     only(site, "beta-disk")
     tree = site.tree()

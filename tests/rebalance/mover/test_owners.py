@@ -25,16 +25,7 @@ DEEP = "[" * 100_000
 def row(name: str, **more: object) -> dict[str, Any]:
     """Return what an owner's process tells of a dataset."""
     replica = Replica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
-    one = Dataset(
-        name=name,
-        path="/x",
-        is_tree=True,
-        files=1,
-        size_bytes=1,
-        sha256="",
-        wished=1,
-        replicas=(replica,),
-    )
+    one = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=(replica,))
     return {"name": name, "dataset": encode_dataset_record(one) | more, "busy": False}
 
 
@@ -150,9 +141,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    found = dataset_owner_processes.query_delegated_datasets(
-        [let("x", uid) for uid in range(1, 31)]
-    )
+    found = dataset_owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
     assert most[0] <= dataset_owner_processes.OWNERS_AT_ONCE
@@ -179,20 +168,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
     assert 86400 == replica_acts.LONG_S < dataset_owner_processes.LONG_S
-    begun, act = (
-        timedelta(seconds=replica_reconciler.BEGINS_S),
-        timedelta(seconds=dataset_owner_processes.LONG_S),
-    )
-    assert (
-        begun + act
-        < published_rebalance_rounds.LONGEST_ROUND[
-            published_rebalance_rounds.RebalanceRoundKind.READING
-        ]
-    )
+    begun, act = (timedelta(seconds=replica_reconciler.BEGINS_S), timedelta(seconds=dataset_owner_processes.LONG_S))
+    assert begun + act < published_rebalance_rounds.LONGEST_ROUND[published_rebalance_rounds.RebalanceRoundKind.READING]
     assert begun + act < replica_reconciler.LONGEST
-    assert (
-        begun
-        < published_rebalance_rounds.LONGEST_ROUND[
-            published_rebalance_rounds.RebalanceRoundKind.DATASETS
-        ]
-    )
+    assert begun < published_rebalance_rounds.LONGEST_ROUND[published_rebalance_rounds.RebalanceRoundKind.DATASETS]

@@ -32,15 +32,11 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster()},
         queues={},
-        storage={
-            "disk": StorageSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
-        },
+        storage={"disk": StorageSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
     )
     one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
     area = owner_dataset_wiring.reachable_storage_areas(policy)["disk"]
-    copier = ReplicaCopier(
-        clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
-    )
+    copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
     with pytest.raises(StorageAreaUnusable):
         copier.copy(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
     limits = [word for word in noted.read_text().split() if "bwlimit" in word]

@@ -23,11 +23,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventKind,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
@@ -38,18 +34,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueue
-from gridbridge.model.transfer.transfer_row import (
-    OwnershipProof,
-    TaskMoveStage,
-    Transfer,
-    WaitingTaskMove,
-)
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-    TransferMessage,
-)
+from gridbridge.model.transfer.transfer_row import OwnershipProof, TaskMoveStage, Transfer, WaitingTaskMove
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
 from gridbridge.program import cycle
 from gridbridge.program.decision_journal import InputsNotJournalled
@@ -104,9 +90,7 @@ class Site:
         campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         database.close()
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
-        monkeypatch.setattr(
-            rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset()
-        )
+        monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
     def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
         self.asked += cluster == "beta"
@@ -116,9 +100,7 @@ class Site:
         begun |= {1} if self.asked == self.starts_when_asked else set()
         places = sorted({*range(1, TASKS + 1)} - self.gone)
         rows = tuple(_row(place, place in begun) for place in places)
-        queue = QueueInstanceStatus(
-            name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4
-        )
+        queue = QueueInstanceStatus(name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4)
         seen = ClusterSnapshot(
             cluster=cluster,
             taken_at=self.now,
@@ -129,16 +111,11 @@ class Site:
         )
         return seen, 0.0
 
-    def rebalance(
-        self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
-    ) -> tuple[Any, Any]:
+    def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = TaskRebalancer(
-            self.policy,
-            clock,
-            asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"),
-            is_dry=is_dry,
+            self.policy, clock, asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
         )
         planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
@@ -158,10 +135,7 @@ class Site:
         database = self.database()
         found = TaskDeletionMarkRows(database).all().get((1, 1), {})
         database.close()
-        assert {mark.wiped_for for mark in found.values()} <= {
-            CancellationReason.MOVED,
-            CancellationReason.LEFT,
-        }
+        assert {mark.wiped_for for mark in found.values()} <= {CancellationReason.MOVED, CancellationReason.LEFT}
         return sorted(found)
 
 
@@ -201,9 +175,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     database.close()
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
-    with pytest.raises(
-        InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"
-    ):
+    with pytest.raises(InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"):
         rebalance_journal.replay_rebalance_decision(kept.inputs)
 
 
@@ -263,12 +235,8 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 
 
 @pytest.mark.parametrize("why", [CancellationReason.MOVED, CancellationReason.OVERFLOW])
-def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
-    site: Site, why: CancellationReason
-) -> None:
-    wipe = ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),)
-    )
+def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site, why: CancellationReason) -> None:
+    wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
     database = site.database()
     marks = TaskDeletionMarkRows(database)
     marks.cancel(1, 0)
@@ -282,9 +250,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
     assert [*left] == [1]
 
 
-def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def quiesce() -> None:
         database = site.database()
         RebalanceNoteRows(database).quiesce(NOON)
@@ -298,9 +264,7 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
     assert {one.reason for one in checked.dropped} == {task_rebalancer.QUIESCED}
 
 
-def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def note() -> None:
         database = site.database()
         RebalanceNoteRows(database).note(HOST, ["gamma"], site.now)
@@ -336,9 +300,7 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
 
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
-    assert stays == (
-        ["the owner wants the job to stay"] if asked.what is RebalanceScope.HOST else []
-    )
+    assert stays == (["the owner wants the job to stay"] if asked.what is RebalanceScope.HOST else [])
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
@@ -362,12 +324,8 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
     assert site.marked() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "moved"), [(14, [1, 2, 3, 4]), (16, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"]
-)
-def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(
-    site: Site, minutes: int, moved: list[int]
-) -> None:
+@pytest.mark.parametrize(("minutes", "moved"), [(14, [1, 2, 3, 4]), (16, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"])
+def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(site: Site, minutes: int, moved: list[int]) -> None:
     """Their owner's key is gone at their cluster: nikita can't delete them there."""
     site.rebalance()
     site.now += timedelta(minutes=minutes)
@@ -406,9 +364,7 @@ def test_what_was_done_is_known_for_as_long_as_a_rest(
 
 
 @pytest.mark.parametrize("mark", [CancellationReason.MOVED, CancellationReason.LEFT])
-def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
-    site: Site, mark: CancellationReason
-) -> None:
+def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, mark: CancellationReason) -> None:
     """Its old cluster lists it no more, and its campaign has not heard of that yet."""
     site.rebalance()
     database = site.database()
@@ -530,9 +486,7 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 2]
     campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-    campaigns.wait_again(
-        1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved)
-    )
+    campaigns.wait_again(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
@@ -554,8 +508,7 @@ class SentSite(Site):
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder, monkeypatch)
         queues = {
-            f"transfer-{name}": TransferQueue(cluster=name, pending_limit=9, slots=9)
-            for name in ("beta", "gamma")
+            f"transfer-{name}": TransferQueue(cluster=name, pending_limit=9, slots=9) for name in ("beta", "gamma")
         }
         clusters = {name: Cluster() for name in ("alpha", "beta", "gamma")}
         self.policy = replace(self.policy, clusters=clusters, queues=queues)
@@ -569,9 +522,7 @@ class SentSite(Site):
             TransferRows(database).put(sent(job))
         database.close()
 
-    def _snapshot(
-        self, where: object, cluster: str, *more: object
-    ) -> tuple[ClusterSnapshot, float]:
+    def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
         if cluster == "beta":
             begun = self.asked == self.starts_when_asked
@@ -582,8 +533,7 @@ class SentSite(Site):
         if cluster == "alpha":
             every = (("all.q@n1", 4), ("transfer-beta@m", 0), ("transfer-gamma@m", 0))
             queues = tuple(
-                QueueInstanceStatus(name=name, slots_used=used, slots_reserved=0, slots_total=4)
-                for name, used in every
+                QueueInstanceStatus(name=name, slots_used=used, slots_reserved=0, slots_total=4) for name, used in every
             )
             seen = replace(seen, queues=queues, free_slots=0)
         return seen, took_s
@@ -642,10 +592,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 
     assert len(checked.moves) == 2
     assert {one.job for one in planned.advice.moves} == {"gb.alpha.7", "gb.alpha.8"}
-    assert sent_site.asked_moves() == {
-        "gb.alpha.7.0.1": ("beta", "gamma"),
-        "gb.alpha.8.0.1": ("beta", "gamma"),
-    }
+    assert sent_site.asked_moves() == {"gb.alpha.7.0.1": ("beta", "gamma"), "gb.alpha.8.0.1": ("beta", "gamma")}
     assert sent_site.marked() == []
 
 
@@ -660,14 +607,10 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
 
 @pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
-def test_a_task_on_its_way_counts_wherever_it_is(
-    sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
-) -> None:
+def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: TaskMoveStage, goes_on: bool) -> None:
     """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
     database = sent_site.database()
-    moving = WaitingTaskMove(
-        name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage
-    )
+    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage)
     TaskMoveRows(database).put(moving)
     TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
@@ -683,14 +626,10 @@ def test_a_task_on_its_way_counts_wherever_it_is(
 
 
 @pytest.mark.parametrize("letter", ["", "qw"], ids=["nowhere yet", "at beta still"])
-def test_one_that_does_not_come_home_for_long_holds_up_no_other(
-    sent_site: SentSite, letter: str
-) -> None:
+def test_one_that_does_not_come_home_for_long_holds_up_no_other(sent_site: SentSite, letter: str) -> None:
     """Its owner has stopped its starter, which has only to end."""
     database = sent_site.database()
-    moving = WaitingTaskMove(
-        name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON
-    )
+    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
     TaskMoveRows(database).put(moving)
     database.close()
     sent_site.letters[40] = letter
@@ -722,9 +661,7 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
 
     _, checked = sent_site.rebalance(FAIL)
 
-    assert [(one.job, one.reason) for one in checked.dropped] == [
-        ("gb.alpha.7", "the task is running")
-    ]
+    assert [(one.job, one.reason) for one in checked.dropped] == [("gb.alpha.7", "the task is running")]
     assert list(sent_site.asked_moves()) == ["gb.alpha.8.0.1"]
 
 
@@ -772,9 +709,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
     assert [one.reason for one in kept] == ["the owner wants the job to stay"] * (2 - len(expected))
 
 
-def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
-    sent_site: SentSite,
-) -> None:
+def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_site: SentSite) -> None:
     """Its queues are told of by another answer."""
     sent_site.silent.add("alpha")
 
@@ -783,19 +718,13 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
     assert planned.advice.moves == ()
 
 
-def test_a_drained_cluster_comes_first(
-    sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"})
-    )
+def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceTarget())
 
-    assert (
-        planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
-    )
+    assert planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
     assert len(by_itself.advice.moves) == 2
 
 
@@ -843,9 +772,7 @@ class Unmovable:
             one = sent(job)
             for attempt in (1, 2):
                 name = f"{one.name.rpartition('.')[0]}.{attempt}"
-                ended = one.but(
-                    name=name, cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0
-                )
+                ended = one.but(name=name, cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0)
                 TransferRows(database).put(ended)
             TransferRows(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
 
@@ -885,9 +812,7 @@ def test_tasks_that_can_not_be_moved_hold_up_no_other(
         assert [one.job for one in planned.advice.moves] == ["gb.alpha.15"]
 
 
-def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
-    sent_site: SentSite,
-) -> None:
+def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(sent_site: SentSite) -> None:
     """Nobody has heard of it since it was sent, six minutes ago, nor of the campaign's there."""
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)

@@ -138,12 +138,7 @@ def test_an_original_that_changes_meanwhile_makes_no_replica(site: Site) -> None
     ids=["no replica", "by ssh, good original", "by ssh, bad original", "one is here"],
 )
 def test_the_original_is_read_once_at_most(
-    site: Site,
-    monkeypatch: pytest.MonkeyPatch,
-    logins: str,
-    is_there: bool,
-    source: str,
-    times: int,
+    site: Site, monkeypatch: pytest.MonkeyPatch, logins: str, is_there: bool, source: str, times: int
 ) -> None:
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
@@ -245,9 +240,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 @AS_ROOT
 @pytest.mark.root
-def test_an_area_that_fills_meanwhile_gets_none_and_another_one_does(
-    site: Site, small: Path
-) -> None:
+def test_an_area_that_fills_meanwhile_gets_none_and_another_one_does(site: Site, small: Path) -> None:
     """It has room when it is measured."""
     site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=str(small))
     (site.folder / "big").write_bytes(os.urandom(700_000))
@@ -290,8 +283,7 @@ def test_a_read_only_area_gets_none(site: Site, small: Path) -> None:
 
 def test_the_room_of_an_account_can_be_limited(site: Site) -> None:
     site.areas = {
-        name: replace(area, max_bytes=5 if name == "beta-disk" else 10**9)
-        for name, area in site.areas.items()
+        name: replace(area, max_bytes=5 if name == "beta-disk" else 10**9) for name, area in site.areas.items()
     }
 
     done = site.datasets.add("reads", site.tree(), 3)
@@ -387,10 +379,7 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
         begun = [
-            threads.submit(
-                storage_area_access.prepare_new_replica_folder, area, one, is_known=False
-            )
-            for one in several
+            threads.submit(storage_area_access.prepare_new_replica_folder, area, one, is_known=False) for one in several
         ]
         for one in begun:
             one.result()
@@ -476,9 +465,7 @@ def test_a_replica_that_can_not_be_removed_is_kept_in_mind_until_it_is_lost(site
     assert [] == site.datasets.listed()
 
 
-def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten(
-    site: Site,
-) -> None:
+def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten(site: Site) -> None:
     """Its data stay where they are: nobody knows any more how to reach them."""
     left = min(whole(site.datasets.add("reads", site.tree(), 2)))
     there = site.replica(left, "reads")
@@ -603,9 +590,7 @@ def test_an_odd_number_of_replicas_is_refused(site: Site, wished: int) -> None:
         ("rm -r $PWD", "No such file or directory"),
     ],
 )
-def test_what_is_no_dataset_is_refused_and_nothing_is_noted(
-    site: Site, spoil: str, why: str
-) -> None:
+def test_what_is_no_dataset_is_refused_and_nothing_is_noted(site: Site, spoil: str, why: str) -> None:
     tree = site.tree()
     subprocess.run(["sh", "-c", spoil], cwd=tree, check=True)
 
@@ -673,9 +658,7 @@ def test_unknown_names_are_told_with_those_that_there_are(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
     with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: reads"):
         site.datasets.drop("nothing")
-    with pytest.raises(
-        GridbridgeError, match="x: no storage area; expected alpha-disk or beta-disk or"
-    ):
+    with pytest.raises(GridbridgeError, match="x: no storage area; expected alpha-disk or beta-disk or"):
         site.datasets.replicate("reads", "x")
     with pytest.raises(GridbridgeError, match="x: no storage area"):
         list(site.datasets.drain("x"))
@@ -687,9 +670,7 @@ def test_one_wrong_record_keeps_no_other_dataset_from_being_copied(site: Site) -
     site.datasets.add("reads", site.tree(), 1)
     Path(site.folder, "records/wrong.json").write_text("?")
 
-    assert set(NAMES) == {
-        name for to in NAMES for name in whole(site.datasets.replicate("reads", to))
-    }
+    assert set(NAMES) == {name for to in NAMES for name in whole(site.datasets.replicate("reads", to))}
     assert site.datasets.drop("reads").is_done
 
 

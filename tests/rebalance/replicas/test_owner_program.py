@@ -18,20 +18,10 @@ from gridbridge.cli import main
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
-from gridbridge.model.rebalance.datasets import (
-    Dataset,
-    DatasetStorageSnapshot,
-    OwnerRecordedReplicaAct,
-    Replica,
-)
+from gridbridge.model.rebalance.datasets import Dataset, DatasetStorageSnapshot, OwnerRecordedReplicaAct, Replica
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
-from gridbridge.rebalance.replicas import (
-    dataset_delegation,
-    dataset_owner_processes,
-    dataset_report,
-    owner_program,
-)
+from gridbridge.rebalance.replicas import dataset_delegation, dataset_owner_processes, dataset_report, owner_program
 from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -41,15 +31,9 @@ from tests.rebalance.mover.areas import Site
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(
-        dataset_delegation.owner_dataset_wiring,
-        "open_datasets_for_service",
-        lambda _: site.datasets,
-    )
+    monkeypatch.setattr(dataset_delegation.owner_dataset_wiring, "open_datasets_for_service", lambda _: site.datasets)
     for module in (dataset_delegation, dataset_report, owner_program):
-        monkeypatch.setattr(
-            module.users_configuration, "load_users_configuration", lambda _: (None, "")
-        )
+        monkeypatch.setattr(module.users_configuration, "load_users_configuration", lambda _: (None, ""))
     return site
 
 
@@ -75,10 +59,7 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert (
-        dataset_delegation.delegate_own_dataset("reads", f"{tmp_path}/none")
-        == f"{tmp_path}/none is not here"
-    )
+    assert dataset_delegation.delegate_own_dataset("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
@@ -109,16 +90,10 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    some = (
-        MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
-    )
+    some = (MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(
-            dataset_owner_processes.query_delegated_datasets(
-                dataset_delegation.list_delegations(folder)
-            )
-        ),
+        kept=tuple(dataset_owner_processes.query_delegated_datasets(dataset_delegation.list_delegations(folder))),
         areas=tuple(some),
         drained=frozenset("a"),
     )
@@ -135,16 +110,7 @@ def _row(name: str) -> dict[str, object]:
     """Return what an owner's process tells of a dataset with one replica, at a."""
     checked_at = datetime(2026, 11, 25, tzinfo=UTC)
     one = Replica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
-    dataset = Dataset(
-        name=name,
-        path="/x",
-        is_tree=True,
-        files=1,
-        size_bytes=0,
-        sha256="",
-        wished=1,
-        replicas=(one,),
-    )
+    dataset = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=0, sha256="", wished=1, replicas=(one,))
     return {"name": name, "dataset": encode_dataset_record(dataset), "busy": False}
 
 
@@ -155,10 +121,7 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     monkeypatch.setattr(dataset_delegation, "MOST", 2)
     monkeypatch.setattr(dataset_delegation.refuse_too_many_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
-    told = [
-        dataset_delegation.delegate_own_dataset(name, folder)
-        for name in ("one", "two", "one", "three")
-    ]
+    told = [dataset_delegation.delegate_own_dataset(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
@@ -182,9 +145,7 @@ def test_of_each_person_the_first_many_are_listed(
     assert len(dataset_delegation.list_delegations(folder)) == 55 < len(many)
 
 
-@pytest.mark.parametrize(
-    "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
-)
+@pytest.mark.parametrize("text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"])
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
     dataset_delegation.delegate_own_dataset("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")

@@ -17,12 +17,7 @@ from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
-from gridbridge.rebalance.replicas.replica_reconciler import (
-    LATE,
-    QUIESCED,
-    TAKEN,
-    ReplicaReconciler,
-)
+from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -84,9 +79,7 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
 ) -> None:
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
-    old = ReplicaActRecord(
-        token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at
-    )
+    old = ReplicaActRecord(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
     database = StateFile.open(desk.policy.site.state)
     ReplicaActRows(database).begin([replace(old, ended_at=at)])
     database.close()
@@ -111,8 +104,7 @@ def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    ["rm a.txt", "echo x >a.txt", "echo x >new", "rm -r $PWD", "rm -r $PWD && ln -s / $PWD"],
+    "spoil", ["rm a.txt", "echo x >a.txt", "echo x >new", "rm -r $PWD", "rm -r $PWD && ln -s / $PWD"]
 )
 def test_what_happens_behind_our_back_is_mended_by_the_next_round(desk: Desk, spoil: str) -> None:
     """A link in the place of a replica is nothing of ours: the copy goes elsewhere."""
@@ -138,9 +130,7 @@ def test_no_replica_is_read_again_before_its_time(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("what", ["an area", "its cluster"])
-def test_a_drained_area_is_emptied_and_at_no_moment_there_is_less_than_wished(
-    desk: Desk, what: str
-) -> None:
+def test_a_drained_area_is_emptied_and_at_no_moment_there_is_less_than_wished(desk: Desk, what: str) -> None:
     before = added(desk)
     left = min(before)
     desk.drained = {left} if what == "an area" else {left.partition("-")[0]}
@@ -160,9 +150,7 @@ def _on_disk(desk: Desk) -> list[str]:
 
 @pytest.mark.parametrize("verb", ["copy", "drop"])
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(
-    desk: Desk, verb: str, is_after: bool
-) -> None:
+def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(desk: Desk, verb: str, is_after: bool) -> None:
     """The copy that was made is not made again, and what was to be removed goes."""
     before = added(desk)
     left = min(before)
@@ -325,9 +313,7 @@ def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(des
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True], ids=["none", "another's"])
-def test_a_filesystem_that_is_not_mounted_has_nothing_carried(
-    desk: Desk, is_made_anew: bool
-) -> None:
+def test_a_filesystem_that_is_not_mounted_has_nothing_carried(desk: Desk, is_made_anew: bool) -> None:
     """Its empty place is there, and may have got a folder of the owner's own."""
     before = added(desk)
     away = min(before)
@@ -347,9 +333,7 @@ def test_a_filesystem_that_is_not_mounted_has_nothing_carried(
     assert whole(desk) == before
 
 
-def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drained(
-    desk: Desk,
-) -> None:
+def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drained(desk: Desk) -> None:
     before = added(desk)
     away = min(before)
     own = Path(desk.site.areas[away].own)
@@ -634,9 +618,7 @@ def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("asked", [("host", NAMES[-1]), ("job", "al/reads")])
-def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
-    desk: Desk, asked: tuple[str, str]
-) -> None:
+def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk: Desk, asked: tuple[str, str]) -> None:
     left = min(added(desk))
     desk.drained = {left}
     planned, _ = desk.round(RebalanceTarget(what=RebalanceScope(asked[0]), name=asked[1]))

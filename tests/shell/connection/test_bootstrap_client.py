@@ -9,11 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.connection.new_machine_ssh import (
-    NewMachineLogin,
-    log_in_to_new_machine,
-    run_on_new_machine,
-)
+from gridbridge.shell.connection.new_machine_ssh import NewMachineLogin, log_in_to_new_machine, run_on_new_machine
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()
@@ -26,9 +22,7 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
     ids=["none", "a kind alone", "cut off", "no base64", "an unknown kind"],
 )
 def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
-    machine = NewMachineLogin(
-        address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere"
-    )
+    machine = NewMachineLogin(address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere")
 
     with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine(machine):
         pass
@@ -62,9 +56,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
 ) -> None:
     """Whom it does not let in is not refused for its host key."""
     key = f"{told.get_name()} {told.get_base64()}"
-    machine = NewMachineLogin(
-        address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port
-    )
+    machine = NewMachineLogin(address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port)
 
     with pytest.raises(expected) as refused, log_in_to_new_machine(machine):
         pass

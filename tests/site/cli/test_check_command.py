@@ -80,23 +80,15 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    published_campaign_files.publish_campaign_value(
-        ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published
-    )
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published
-    )
+    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published)
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(admission_rules.apply_site_admission_rules, "__defaults__", rules)
-    monkeypatch.setattr(
-        admission_rules.require_admission_by_rules, "__defaults__", (*rules, config, published)
-    )
+    monkeypatch.setattr(admission_rules.require_admission_by_rules, "__defaults__", (*rules, config, published))
     monkeypatch.setattr(preview_campaign, "__defaults__", (published, config))
     monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))
-    monkeypatch.setattr(
-        campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published)
-    )
+    monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))
     return tmp_path
 
 
@@ -150,31 +142,18 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
         ({"resources": "/nodes=1/core=2"}, "beta: 3 free slots, 1 task would go there now", ""),
         (
             {"resources": "/nodes=2/core=1"},
-            "beta has no parallel environment with allocation_rule 1, as 1 a host need:"
-            " none goes there",
+            "beta has no parallel environment with allocation_rule 1, as 1 a host need: none goes there",
             "for ever",
         ),
     ],
 )
-def test_a_check_tells_what_a_cluster_does_not_have(
-    site: Path, wish: dict[str, str], told: str, waits: str
-) -> None:
+def test_a_check_tells_what_a_cluster_does_not_have(site: Path, wish: dict[str, str], told: str, waits: str) -> None:
     """By what the poller was told last; without that nobody knows, and nothing is asked now."""
-    jdl = {
-        "name": "a",
-        "nb_jobs": 1,
-        "exec_file": "x",
-        "type": "normal",
-        "clusters": {"beta": wish},
-    }
+    jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "type": "normal", "clusters": {"beta": wish}}
     before = sub("--check", "-j", json.dumps(jdl))
-    known = NamesOfferedByCluster(
-        queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
-    )
+    known = NamesOfferedByCluster(queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"}))
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(
-        names_offered_by_cluster.encode_offered_names(known)
-    )
+    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
 
     status, lines = sub("--check", "-j", json.dumps(jdl))
 
@@ -190,18 +169,14 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
         known = NamesOfferedByCluster(queue=frozenset(names.split()))
-        (site / "published/vocabularies/beta").write_bytes(
-            names_offered_by_cluster.encode_offered_names(known)
-        )
+        (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
         assert ("beta has no queue long: none goes there" in lines) is is_told
 
 
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
-def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
-    site: Path, type_: str, free: int
-) -> None:
+def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_: str, free: int) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
     cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     published_campaign_files.publish_campaign_value(cycle, str(site / "published"))
@@ -239,12 +214,8 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     published = str(site / "published")
     if is_drained:
         drains.make_drains_folder(published)
-        drains.drain_cluster(
-            "beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published
-        )
-    cycle = ShownTaskSendReasons(
-        at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",)
-    )
+        drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
+    cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
     published_campaign_files.publish_campaign_value(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
@@ -264,8 +235,7 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
         1,
         [
             f"{JDL}: alpha.properties: Grid Engine is asked for NAME=VALUE alone, not mem>2",
-            f"{JDL}: beta.properties: Grid Engine can't be asked for one of several resources,"
-            " a=1 or b=2",
+            f"{JDL}: beta.properties: Grid Engine can't be asked for one of several resources, a=1 or b=2",
         ],
     )
 
@@ -277,9 +247,7 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        new_campaigns.campaign_from_number_list(
-            "1", ("run",), GridsubCampaignOptions(clusters=named), config
-        )
+        new_campaigns.campaign_from_number_list("1", ("run",), GridsubCampaignOptions(clusters=named), config)
     said = new_campaigns.campaign_from_number_list(
         "1", ("run",), GridsubCampaignOptions(clusters="beta, alpha"), config
     )
@@ -293,18 +261,11 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     wishes = GridsubCampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
     known = new_campaigns.campaign_from_number_list("1", ("run",), wishes, str(path))
-    unknown = new_campaigns.campaign_from_number_list(
-        "1", ("run",), wishes, str(site / "none.toml")
-    )
+    unknown = new_campaigns.campaign_from_number_list("1", ("run",), wishes, str(site / "none.toml"))
 
-    found = [
-        {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)
-    ]
+    found = [{name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)]
     assert found == [{"beta": "h_vmem=2G", "gamma": ""}, {"beta": "", "gamma": ""}]
-    assert [one.warnings[0].rpartition(" at ")[2] for one in (known, unknown)] == [
-        "gamma",
-        "beta, gamma",
-    ]
+    assert [one.warnings[0].rpartition(" at ")[2] for one in (known, unknown)] == ["gamma", "beta, gamma"]
 
 
 @pytest.mark.usefixtures("site")
@@ -321,10 +282,7 @@ def test_a_check_refuses_a_cluster_that_is_not_there() -> None:
     """As the service would."""
     status, lines = sub("--check", "--array", "1", "--clusters", "omega", "--", "run")
 
-    assert (status, lines[-1]) == (
-        1,
-        "gridsub: no cluster omega here; the clusters are alpha, beta",
-    )
+    assert (status, lines[-1]) == (1, "gridsub: no cluster omega here; the clusters are alpha, beta")
 
 
 @pytest.mark.usefixtures("site")
@@ -348,9 +306,7 @@ def test_rules_that_others_can_write_stop_everything(site: Path) -> None:
     assert (status, lines[-1].rpartition(": ")[2]) == (1, f"chmod go-w {site}/rules")
 
 
-def test_what_is_brought_is_as_the_rules_made_it(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_brought_is_as_the_rules_made_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service finds nothing to change in it."""
     del site
     brought = []
@@ -375,9 +331,7 @@ def test_what_is_brought_is_as_the_rules_made_it(
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
@@ -388,9 +342,7 @@ def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, sta
     assert steps == []
 
 
-def test_nobody_waits_for_a_campaign_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_waits_for_a_campaign_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says so."""
     monkeypatch.setattr(gridwait_module, "SHOWN_S", 0)
 
@@ -408,23 +360,15 @@ def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     assert published_campaign_files.read_published_campaign_value(ShownCampaigns, str(tmp_path))
 
 
-def test_nobody_waits_for_a_campaign_that_is_there_no_more(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nobody_waits_for_a_campaign_that_is_there_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its owner purged it, or the state file that is there now does not know it."""
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
 
     def pause(_: float) -> None:
-        published_campaign_files.publish_campaign_value(
-            ShownCampaigns(at=NOON, campaigns=()), str(tmp_path)
-        )
+        published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
-    assert capsys.readouterr().err.startswith(
-        "gridwait: campaign 7 is there no more: it was purged"
-    )
+    assert capsys.readouterr().err.startswith("gridwait: campaign 7 is there no more: it was purged")
 
 
 @pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])
@@ -432,9 +376,7 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
     """1 where any of them has a task that failed, whichever it is."""
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)
@@ -457,13 +399,9 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     site: Path, check: list[str], wanted: str, told: str
 ) -> None:
     """By what beta told the poller; qsub there would refuse the tasks."""
-    known = NamesOfferedByCluster(
-        resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"})
-    )
+    known = NamesOfferedByCluster(resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"}))
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(
-        names_offered_by_cluster.encode_offered_names(known)
-    )
+    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
@@ -474,9 +412,7 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 
-def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_resources(
-    site: Path,
-) -> None:
+def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_resources(site: Path) -> None:
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
@@ -486,22 +422,15 @@ def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_re
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_told"),
-    [({"resources": "/nodes=1/core=2"}, True), ({"resources": "/core=2"}, False), ({}, False)],
+    ("wish", "is_told"), [({"resources": "/nodes=1/core=2"}, True), ({"resources": "/core=2"}, False), ({}, False)]
 )
-def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
-    site: Path, wish: dict[str, str], is_told: bool
-) -> None:
+def test_a_check_tells_where_nobody_knows_how_slots_are_placed(site: Path, wish: dict[str, str], is_told: bool) -> None:
     """A cluster that has not told its parallel environments yet may spread a task's slots."""
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": wish}}
     spread = "beta: it has not told its parallel environments yet"
 
-    assert (
-        any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
-    )
+    assert any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
     (site / "published/vocabularies").mkdir()
     known = NamesOfferedByCluster(rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies/beta").write_bytes(
-        names_offered_by_cluster.encode_offered_names(known)
-    )
+    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
     assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

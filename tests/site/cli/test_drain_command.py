@@ -12,10 +12,7 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.transfer.service_and_queue_health import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.published_campaigns import (
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster, ShownCampaignClusters
 from gridbridge.site.cluster_draining import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files
@@ -75,9 +72,7 @@ def test_a_path_is_no_drained_cluster(folder: str) -> None:
         (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "--reason: expected one line"),
     ],
 )
-def test_what_is_wrong_is_told_and_drains_nothing(
-    folder: str, words: tuple[str, ...], wrong: str
-) -> None:
+def test_what_is_wrong_is_told_and_drains_nothing(folder: str, words: tuple[str, ...], wrong: str) -> None:
     told = run(folder, "drain", *words)
 
     assert isinstance(told.exception, GridbridgeError)
@@ -99,9 +94,7 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
 
     assert (drained.exit_code, drains.list_drained_clusters(folder)) == (0, {"gamma"})
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks there" in (
-        status.stdout
-    )
+    assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks there" in (status.stdout)
 
 
 def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
@@ -114,9 +107,7 @@ def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("drain", "beta", "--reason", "x"), ("undrain", "beta")])
-def test_who_may_not_is_told_who_may(
-    folder: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_is_told_who_may(folder: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
 
     told = run(folder, *words)

@@ -140,9 +140,7 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert balanced(target["expr"]), target["expr"]
 
 
-def test_the_alerts_of_the_page_on_metrics_ask_for_what_is_exposed(
-    folders: tuple[str, ...],
-) -> None:
+def test_the_alerts_of_the_page_on_metrics_ask_for_what_is_exposed(folders: tuple[str, ...]) -> None:
     page = (ROOT / "docs/reference/metrics.md").read_text()
     asked = {word for word in NAME.findall(page) if not word.endswith("_")}
 
@@ -168,16 +166,12 @@ def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def balanced(expression: str) -> bool:
     """Say whether each bracket of an expression is closed."""
     left = re.sub(r'"[^"]*"', "", expression)
-    while (
-        shorter := re.sub(r"\([^(){}\[\]]*\)|\{[^(){}\[\]]*\}|\[[^(){}\[\]]*\]", "", left)
-    ) != left:
+    while (shorter := re.sub(r"\([^(){}\[\]]*\)|\{[^(){}\[\]]*\}|\[[^(){}\[\]]*\]", "", left)) != left:
         left = shorter
     return not set(left) & set("(){}[]")
 
 
-def test_a_file_is_written_whole_and_for_everybody(
-    folders: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_file_is_written_whole_and_for_everybody(folders: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "text" / "gridbridge.prom"
     target.parent.mkdir()
     done = run("--textfile", str(target), *folders)
@@ -200,14 +194,8 @@ def test_a_file_of_this_folder_needs_no_slash(
 @pytest.mark.parametrize(
     ("words", "right"),
     [
-        (
-            ("--listen", "9108", "--textfile", "a.prom"),
-            "--textfile and --listen exclude each other",
-        ),
-        (
-            ("--textfile", "a.txt"),
-            "--textfile a.txt: wrong name; expected one that ends with .prom",
-        ),
+        (("--listen", "9108", "--textfile", "a.prom"), "--textfile and --listen exclude each other"),
+        (("--textfile", "a.txt"), "--textfile a.txt: wrong name; expected one that ends with .prom"),
         (("--listen", "here"), "'here': expected an address such as 127.0.0.1:9108"),
         (("--listen", "70000"), "'70000': expected an address such as 127.0.0.1:9108"),
         (("--listen", "::1:9108"), "'::1:9108': expected an address such as 127.0.0.1:9108"),
@@ -303,9 +291,7 @@ def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.Monke
     monkeypatch.setattr(published_metrics, "MAX_CONNECTIONS", 3)
     port = served()
     with ExitStack() as opened:
-        idle = [
-            opened.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(4)
-        ]
+        idle = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(4)]
         cut, _, _ = select.select(idle, [], [], 5)  # much less than one may say nothing
         answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
 
@@ -325,9 +311,7 @@ def said(slow: socket.socket) -> bytes | None:
 
 
 @pytest.mark.parametrize("accept", ["version=zz", "version=1.0.0"])
-def test_whatever_form_is_wanted_the_text_is_the_answer(
-    accept: str, folders: tuple[str, ...]
-) -> None:
+def test_whatever_form_is_wanted_the_text_is_the_answer(accept: str, folders: tuple[str, ...]) -> None:
     with listening("0", *folders) as url:
         headers = {"Accept": f"application/openmetrics-text; {accept}"}
         question = urllib.request.Request(url, headers=headers)
@@ -355,9 +339,7 @@ def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None
     assert done.exit_code == 0
     assert 'gridbridge_published_readable{part="campaigns"} 0.0' in done.stdout
     assert {"gridbridge_transfers", "gridbridge_balance_nodes"} < names(done.stdout)
-    assert done.stderr == (
-        f"gridbridge: {folders[1]}/campaigns.json: not what this version of gridbridge publishes\n"
-    )
+    assert done.stderr == (f"gridbridge: {folders[1]}/campaigns.json: not what this version of gridbridge publishes\n")
 
 
 def test_a_server_goes_on_without_published_files(tmp_path: Path) -> None:

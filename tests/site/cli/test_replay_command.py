@@ -19,24 +19,10 @@ from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
-from tests.decisions.transfer.test_transfer_policy import (
-    POLICY,
-    a_situation,
-    a_transfer,
-    plan_transfers,
-    second,
-)
+from tests.decisions.transfer.test_transfer_policy import POLICY, a_situation, a_transfer, plan_transfers, second
 
 FIGURES = BalanceFigures(
-    nodes=0,
-    running=0,
-    jobs=0,
-    wanted=0,
-    free=0,
-    slots=0,
-    slots_per_node=None,
-    waited_s=0,
-    unchanged_s=None,
+    nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0, unchanged_s=None
 )
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: job unlisted at beta"
@@ -59,9 +45,7 @@ def database(config: Path) -> StateFile:
     database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
-    entry = TransferPlanJournal().entry(
-        transfers, situation, POLICY, plan_transfers(transfers, situation, POLICY)
-    )
+    entry = TransferPlanJournal().entry(transfers, situation, POLICY, plan_transfers(transfers, situation, POLICY))
     assert entry
     DecisionJournal(database).keep(entry)
     return database
@@ -71,14 +55,10 @@ def run(config: Path, *words: str) -> Result:
     return CliRunner().invoke(gridbridge, ["replay", *words, "--config", str(config)])
 
 
-def test_the_last_decisions_are_listed_and_one_is_made_again(
-    config: Path, database: StateFile
-) -> None:
+def test_the_last_decisions_are_listed_and_one_is_made_again(config: Path, database: StateFile) -> None:
     assert TOLD in run(config).stdout
     listed = json.loads(run(config, "--json").stdout)
-    assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [
-        (1, "poller", TOLD)
-    ]
+    assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [(1, "poller", TOLD)]
 
     again = run(config, "1")
     assert (again.exit_code, again.stdout) == (0, TOLD + "\n")
@@ -90,25 +70,19 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: St
     """As when a later version has another rule."""
     [kept] = JournalledDecisionRows(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    JournalledDecisionRows(database).record(
-        at=second(0), program="poller", sentence="x", inputs=inputs
-    )
+    JournalledDecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
 
     again = run(config, "2")
     assert again.exit_code == 1
     assert again.stdout == f"- gb.alpha.7.0.1: closing it: \ufffd[2Jgone\n+ {TOLD}\n"
 
 
-def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
-    config: Path, database: StateFile
-) -> None:
+def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, database: StateFile) -> None:
     unknown = run(config, "77")
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
 
-    JournalledDecisionRows(database).record(
-        at=second(0), program="poller", sentence="x", inputs={"of": "old"}
-    )
+    JournalledDecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
     with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
         raise run(config, "2").exception or AssertionError
 

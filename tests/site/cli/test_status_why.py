@@ -15,9 +15,7 @@ from tests.site.test_home_jobs import NUMBER, site
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-WAITING = transfer(
-    transfer="gb.alpha.13.2.1", remote_id=35, remote_state="qw", remote_host="", since=ago(90000)
-)
+WAITING = transfer(transfer="gb.alpha.13.2.1", remote_id=35, remote_state="qw", remote_host="", since=ago(90000))
 
 
 def run(*words: str) -> Result:
@@ -44,9 +42,7 @@ def test_status_is_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_status_says_first_that_the_service_is_silent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_says_first_that_the_service_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = publish(tmp_path, shown(load=load(age_s=95)))
 
     status_command.print_status_report(status_and_why_reports.build_site_report(NOW, folder), NOW)
@@ -56,16 +52,12 @@ def test_status_says_first_that_the_service_is_silent(
     assert empty == ""
 
 
-def test_status_says_why_a_queue_is_closed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_says_why_a_queue_is_closed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dead = cluster("beta", trouble="qstat: error: no route", pending=None, free_slots=None)
     home = cluster("alpha", queue(state="a"))
     what = shown(clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
 
-    status_command.print_status_report(
-        status_and_why_reports.build_site_report(NOW, publish(tmp_path, what)), NOW
-    )
+    status_command.print_status_report(status_and_why_reports.build_site_report(NOW, publish(tmp_path, what)), NOW)
 
     out = capsys.readouterr().out
     assert "beta     no       -        -           has not answered for 4 s: qstat" in out
@@ -73,15 +65,11 @@ def test_status_says_why_a_queue_is_closed(
     assert out.endswith("\nno open transfer\n")
 
 
-def test_why_is_a_paragraph_and_the_history(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_why_is_a_paragraph_and_the_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
     folder = publish(tmp_path, shown(transfer()), task)
 
-    why_command.print_task_attempts(
-        *status_and_why_reports.explain_local_job("12", NOW, folder), NOW
-    )
+    why_command.print_task_attempts(*status_and_why_reports.explain_local_job("12", NOW, folder), NOW)
 
     assert capsys.readouterr().out == (
         "job 12 of alice is at beta as job 34\n"
@@ -117,9 +105,7 @@ def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(
-    tmp_path: Path,
-) -> None:
+def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(tmp_path: Path) -> None:
     """Its transfer is over, and kept for a while."""
     ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60), reason="comes home")
     folder = publish(tmp_path / "published", shown(), history(ended, "comes home"))

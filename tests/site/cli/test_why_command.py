@@ -20,11 +20,7 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import (
-    PublishedTask,
-    RebalancedTaskAttempt,
-    TaskPreemption,
-)
+from gridbridge.model.campaigns.published_tasks import PublishedTask, RebalancedTaskAttempt, TaskPreemption
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
     ShownTaskSendReasons,
@@ -58,8 +54,7 @@ REASONS = (
     TaskSendReason(campaign=8, cluster="gamma", cause=TaskSendCause.NO_ANSWER),
 )
 WAITS = [
-    "  beta: 1 slot was free, and a task needs 2; a job has to end there"
-    " (0 tasks of campaigns wait there, 0 more may)",
+    "  beta: 1 slot was free, and a task needs 2; a job has to end there (0 tasks of campaigns wait there, 0 more may)",
     "  gamma: it did not answer; nothing is sent there until it does",
 ]
 
@@ -82,20 +77,14 @@ def _published(tmp_path: Path) -> Path:
         RebalancedTaskAttempt(attempt=2, cluster="gamma"),
     )
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
-    published_campaign_files.publish_campaign_tasks(
-        7, 0, (SENT, ended, again, third, fourth), str(tmp_path)
-    )
-    published_campaign_files.publish_campaign_value(
-        ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_tasks(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
+    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path))
     return tmp_path
 
 
 def show(published: Path, one: ShownCampaign) -> None:
     """Publish a campaign."""
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(one,)), str(published)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
 def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
@@ -111,8 +100,7 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
     lines = why(published, "7").output.splitlines()
 
     assert lines == [
-        "campaign 7 of alice, sweep"
-        " (as of 2026-01-01 12:00:00; no cycle since: gridbridge-runner may not run)",
+        "campaign 7 of alice, sweep (as of 2026-01-01 12:00:00; no cycle since: gridbridge-runner may not run)",
         "  3 of 20 tasks ended, 2 are at clusters or on their way there, 15 wait to be sent",
         *WAITS,
     ]
@@ -132,10 +120,7 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
         ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
         (
             "7.3",
-            [
-                "  it was sent to beta: job 31, task 4",
-                "  attempt 1 made way at beta for job 57, which lacked lic, mem",
-            ],
+            ["  it was sent to beta: job 31, task 4", "  attempt 1 made way at beta for job 57, which lacked lic, mem"],
         ),
         (
             "7.4",
@@ -155,14 +140,9 @@ def test_a_task_is_told_by_its_last_attempt(published: Path, task: str, told: li
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [
-        (CampaignState.PAUSED, "it is paused; griddel -r lets it go on"),
-        (CampaignState.CANCELLED, "it is cancelled"),
-    ],
+    [(CampaignState.PAUSED, "it is paused; griddel -r lets it go on"), (CampaignState.CANCELLED, "it is cancelled")],
 )
-def test_what_does_not_run_waits_for_no_cluster(
-    published: Path, state: CampaignState, word: str
-) -> None:
+def test_what_does_not_run_waits_for_no_cluster(published: Path, state: CampaignState, word: str) -> None:
     """Its state says why."""
     show(published, replace(SWEEP, state=state))
 
@@ -214,19 +194,9 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
         f"{told}gridsub --retry-failed 7 submits them as another campaign"
     )
     published_campaign_files.publish_campaign_value(events, str(published))
-    assert why(published, "7").output.splitlines()[-1] == (
-        f"{told}gridevents -c 7 -r has them tried again"
-    )
-    refused = replace(
-        event,
-        kind=CampaignEventKind.CAMPAIGN,
-        code=CampaignEventCode.FILE_REFUSED,
-        cluster="",
-        tasks=0,
-    )
-    published_campaign_files.publish_campaign_value(
-        replace(events, events=(event, refused)), str(published)
-    )
+    assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r has them tried again")
+    refused = replace(event, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0)
+    published_campaign_files.publish_campaign_value(replace(events, events=(event, refused)), str(published))
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
@@ -244,9 +214,7 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
         )
         for name in ("beta", "gamma")
     )
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignEvents(at=NOON, events=events), str(published)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=events), str(published))
 
     assert why(published, "7.1").output.splitlines()[2:] == [
         "  event 0, EXIT_ERROR: 1 task failed at beta",
@@ -258,9 +226,7 @@ def test_a_campaign_whose_tasks_no_cycle_has_seen_wait_says_so(tmp_path: Path) -
     """It has just been brought, or its task has just failed and waits anew."""
     show(tmp_path, SWEEP)
 
-    assert why(tmp_path, "7").output.splitlines()[2:] == [
-        "  the next cycle decides about what waits"
-    ]
+    assert why(tmp_path, "7").output.splitlines()[2:] == ["  the next cycle decides about what waits"]
 
 
 def test_json_has_the_numbers(published: Path) -> None:
@@ -293,22 +259,14 @@ BLACKLIST = CampaignEvent(
     last_at=NOON,
 )
 SILENT = replace(
-    BLACKLIST,
-    number=6,
-    kind=CampaignEventKind.CLUSTER,
-    code=CampaignEventCode.GET_JOBS,
-    campaign=0,
-    cluster="gamma",
+    BLACKLIST, number=6, kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, campaign=0, cluster="gamma"
 )
 
 
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        (
-            {"cause": TaskSendCause.NO_ANSWER, "cluster": "gamma"},
-            "since 2026-01-01 12:00 UTC; nothing is",
-        ),
+        ({"cause": TaskSendCause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
         (
             {"cause": TaskSendCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
             "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
@@ -321,20 +279,13 @@ SILENT = replace(
             {"cause": TaskSendCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
             "its stress script says 0.9; nothing is sent there until that is below 0.8",
         ),
-        (
-            {"cause": TaskSendCause.STRESSED, "stress_limit": 0.8},
-            "does not tell how stressed it is",
-        ),
+        ({"cause": TaskSendCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
         (
             {"cause": TaskSendCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
-            {
-                "cause": TaskSendCause.OTHERS_FIRST,
-                "free_slots": 4,
-                "order": CampaignPrecedenceReason.PRIORITY,
-            }
+            {"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
@@ -347,27 +298,14 @@ SILENT = replace(
             },
             "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
         ),
-        (
-            {"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4},
-            "4 slots were free, which go to others",
-        ),
+        ({"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
         (
             {"cause": TaskSendCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and all of the cluster has 4: none can start there",
         ),
     ],
     ids=[
-        *(
-            "silent",
-            "blacklist",
-            "probed",
-            "stressed",
-            "no stress",
-            "ratio",
-            "priority",
-            "older",
-            "others",
-        ),
+        *("silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "older", "others"),
         "too large",
     ],
 )
@@ -394,12 +332,8 @@ def test_each_order_has_a_sentence() -> None:
 
 def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
     """Of the attempt that counts, and of those beside it."""
-    copy = ShownSpeculativeAttempt(
-        attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95
-    )
-    lost = ShownSpeculativeAttempt(
-        attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None
-    )
+    copy = ShownSpeculativeAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
+    lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     published_campaign_files.publish_campaign_tasks(7, 0, tasks, str(published))
@@ -424,13 +358,9 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     """And two as two."""
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
     known = {"cause": TaskSendCause.SENT, "sent": number, "free_slots": number}
-    published_campaign_files.publish_campaign_value(
-        ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
     reason = TaskSendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
-    published_campaign_files.publish_campaign_value(
-        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
-    )
+    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path))
 
     lines = why(tmp_path, "7").output.splitlines()
 
@@ -442,21 +372,13 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
 def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     """The event beside it says why."""
     refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
-    published_campaign_files.publish_campaign_value(
-        ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
-    )
-    reason = TaskSendReason(
-        campaign=7, cluster="gamma", cause=TaskSendCause.SENT, sent=2, free_slots=2
-    )
-    published_campaign_files.publish_campaign_value(
-        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published)
-    )
+    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=(refused,)), str(published))
+    reason = TaskSendReason(campaign=7, cluster="gamma", cause=TaskSendCause.SENT, sent=2, free_slots=2)
+    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published))
 
     lines = why(published, "7").output.splitlines()
 
-    assert (
-        "  gamma: 2 of its tasks were to be sent there, and it took none: event 9 says why" in lines
-    )
+    assert "  gamma: 2 of its tasks were to be sent there, and it took none: event 9 says why" in lines
 
 
 @pytest.mark.parametrize(
@@ -469,10 +391,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
 ) -> None:
     """Whoever types a number means the newer one more often."""
     job = UntransferredHomeJob(
-        job="7",
-        owner="bob",
-        submitted_at=NOON + timedelta(hours=hours),
-        sentences=("it waits (qw)",),
+        job="7", owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
     )
     monkeypatch.setattr(home_job_explanation, "find_home_job", lambda *_, **__: job)
 

@@ -18,9 +18,7 @@ from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
-SEVERAL = (
-    Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml"
-).read_bytes()
+SEVERAL = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml").read_bytes()
 ALTERED, DEFERRED = map(int, re.findall(rb"<JB_job_number>(\d+)", SEVERAL))
 GONE = 99999
 OURS = b"<JB_execution_time>2051222400</JB_execution_time>"
@@ -73,10 +71,7 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
     """Qstat succeeds though it does not know one of them, and does not say which."""
     kept = clients.home.requests((ALTERED, GONE, DEFERRED))
 
-    assert kept == {
-        ALTERED: replace(KEPT, hard=(("arch", "none"),)),
-        DEFERRED: replace(KEPT, is_deferred=True),
-    }
+    assert kept == {ALTERED: replace(KEPT, hard=(("arch", "none"),)), DEFERRED: replace(KEPT, is_deferred=True)}
     assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
 
 
@@ -85,15 +80,10 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
     [
         (HomeStartGuard.NONE, []),
         (HomeStartGuard.HOLD, [f" -h U {DEFERRED}.2"]),
-        (
-            HomeStartGuard.START,
-            [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"],
-        ),
+        (HomeStartGuard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
     ],
 )
-def test_each_guard_is_taken_back_by_what_put_it(
-    clients: Clients, guard: str, asked: list[str]
-) -> None:
+def test_each_guard_is_taken_back_by_what_put_it(clients: Clients, guard: str, asked: list[str]) -> None:
     clients.show(_one(DEFERRED))
 
     clients.home.release(act(guard))
@@ -111,9 +101,7 @@ def test_each_guard_is_taken_back_by_what_put_it(
     ],
     ids=["its own was noted", "it had none", "somebody has given it this one", "it was not ours"],
 )
-def test_a_job_gets_its_own_start_time_back(
-    clients: Clients, start: bytes, is_noted: bool, asked: str
-) -> None:
+def test_a_job_gets_its_own_start_time_back(clients: Clients, start: bytes, is_noted: bool, asked: str) -> None:
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
@@ -140,16 +128,12 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
     assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='no time: it may start at once'" in line
 
 
-def test_a_job_whose_own_queues_are_none_may_start_in_any(
-    clients: Clients, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_job_whose_own_queues_are_none_may_start_in_any(clients: Clients, caplog: pytest.LogCaptureFixture) -> None:
     """They were removed meanwhile, or its owner has written so."""
     job = _one(DEFERRED).replace(b"gridbridge_start", b"gridbridge_queues")
     clients.show(job.replace(b"1767225600", b"nosuch"))
     with (clients.folder / "qalter").open("a") as file:
-        file.write(
-            "case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n"
-        )
+        file.write("case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n")
 
     clients.home.unpin(act())
 
@@ -166,9 +150,7 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(
         (HomeStartGuard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
     ],
 )
-def test_a_guard_is_put_back_with_a_note_for_the_starter(
-    clients: Clients, guard: str, asked: list[str]
-) -> None:
+def test_a_guard_is_put_back_with_a_note_for_the_starter(clients: Clients, guard: str, asked: list[str]) -> None:
     """What it notes of a job's own start time stays while that is ours."""
     clients.show(_one(DEFERRED))
 
@@ -185,9 +167,7 @@ def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> N
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 
 
-@pytest.mark.parametrize(
-    ("note", "original"), [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)]
-)
+@pytest.mark.parametrize(("note", "original"), [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)])
 def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
     clients: Clients, note: bytes, original: int
 ) -> None:
@@ -197,9 +177,7 @@ def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
     assert clients.home.requests((DEFERRED,))[DEFERRED].deferred_job == original
 
 
-def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(
-    clients: Clients,
-) -> None:
+def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
 
     assert clients.home.deferred() == {5}
@@ -215,9 +193,7 @@ def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
 
 def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCell(
-        root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports
-    )
+    cell = GridEngineCell(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
 
     told = query_job_accounts(cell, (ALTERED, GONE, DEFERRED))
 
@@ -231,12 +207,8 @@ def _one(job: int) -> bytes:
     return number + SEVERAL.partition(number)[2]
 
 
-@pytest.mark.parametrize(
-    "clusters", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"]
-)
-def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
-    clusters: dict[str, Cluster],
-) -> None:
+@pytest.mark.parametrize("clusters", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
+def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(clusters: dict[str, Cluster]) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
     tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
     for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):

@@ -19,10 +19,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
 )
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.state.published_file_formats import offered_names_path
-from gridbridge.transfer.acts.request_translation import (
-    translate_job_request,
-    translate_request_for_queue,
-)
+from gridbridge.transfer.acts.request_translation import translate_job_request, translate_request_for_queue
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
@@ -35,8 +32,7 @@ XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_pe>mpi</JB_pe><JB_pe_range><ranges><RN_min>2</RN_min><RN_max>4</RN_max></ranges>
 <ranges><RN_min>8</RN_min><RN_max>16</RN_max></ranges></JB_pe_range>"""
 CONTEXT = (
-    b"<JB_context><VA_variable>gridbridge_queues</VA_variable>"
-    b"<VA_value>transfer-beta long.q</VA_value></JB_context>"
+    b"<JB_context><VA_variable>gridbridge_queues</VA_variable><VA_value>transfer-beta long.q</VA_value></JB_context>"
 )
 RULES = RequestMapping(
     {
@@ -56,9 +52,7 @@ def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
 
 
 def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
-    there, left_out = translate_job_request(
-        asking(slots=3), RULES, None, "beta", ("transfer-beta",)
-    )
+    there, left_out = translate_job_request(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
 
     assert (there.request.hard, there.request.soft) == ((("walltime", "60"),), ())
     assert (there.request.project, there.request.targets) == ("foreign", "batch.q")
@@ -94,19 +88,14 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
 
 
 @pytest.mark.parametrize(
-    ("spread", "groups"),
-    [("", ()), ("2", ((2, 2),)), ("round_robin", ((3, 1), (1, 1))), ("fill_up", ((0, 4),))],
+    ("spread", "groups"), [("", ()), ("2", ((2, 2),)), ("round_robin", ((3, 1), (1, 1))), ("fill_up", ((0, 4),))]
 )
 def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
     spread: str, groups: tuple[tuple[int, int], ...]
 ) -> None:
     everything = frozenset({ANY})
     known = NamesOfferedByCluster(
-        resource=everything,
-        pe=everything,
-        project=everything,
-        queue=everything,
-        node=frozenset({"n1", "n2", "n3"}),
+        resource=everything, pe=everything, project=everything, queue=everything, node=frozenset({"n1", "n2", "n3"})
     )
     rules = RequestMapping({**RULES.rules, (PE, "mpi"): RequestMappingRule(spread=spread)})
     there, _ = translate_job_request(asking(slots=4), rules, known, "gamma", ("transfer-beta",))

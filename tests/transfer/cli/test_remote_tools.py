@@ -45,12 +45,7 @@ PROGRAMS = {
     "qdel_remote": qdel_remote,
 }
 WAITING = transfer(
-    transfer="gb.alpha.13.2.1",
-    owner="bob",
-    remote_id=35,
-    remote_state="hqw",
-    remote_host="",
-    since=ago(90000),
+    transfer="gb.alpha.13.2.1", owner="bob", remote_id=35, remote_state="hqw", remote_host="", since=ago(90000)
 )
 
 
@@ -61,9 +56,7 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.Command | None = None
-) -> int:
+def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.Command | None = None) -> int:
     """Run a program as its console script does and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
@@ -83,11 +76,7 @@ def run(
     ],
 )
 def test_users_are_chosen_as_qstat_chooses_them(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    users: str,
-    jobs: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], users: str, jobs: list[str]
 ) -> None:
     monkeypatch.setattr("os.getuid", lambda: 4711)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {4711: SimpleNamespace(pw_name="bob")}[uid])
@@ -237,9 +226,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 
 
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    one = HomeAndRemoteAccounting(
-        job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)
-    )
+    one = HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),))
 
     qacct_command.print_task_usage([one], (), NOW)
 
@@ -255,9 +242,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_task_usage(
-        [HomeAndRemoteAccounting(job="12", cluster="alpha", transfers=(transfer(),))],
-        ("a note",),
-        NOW,
+        [HomeAndRemoteAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
     )
 
     told = capsys.readouterr()
@@ -322,12 +307,7 @@ def test_what_is_wrong_is_one_line_and_a_status(
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("qstat_remote", ()),
-        ("qacct_remote", ()),
-        ("qalter_remote", ("1", "-p", "-1")),
-        ("qdel_remote", ("1",)),
-    ],
+    [("qstat_remote", ()), ("qacct_remote", ()), ("qalter_remote", ("1", "-p", "-1")), ("qdel_remote", ("1",))],
 )
 def test_without_published_files_every_tool_says_so(
     name: str,
@@ -362,17 +342,13 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_task_usage(
-        [HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,))],
-        (),
-        NOW + timedelta(days=100),
+        [HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
     )
 
     assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("qalter_remote", ("99", "-p", "-1")), ("qdel_remote", ("99",))]
-)
+@pytest.mark.parametrize(("name", "words"), [("qalter_remote", ("99", "-p", "-1")), ("qdel_remote", ("99",))])
 def test_what_came_of_an_act_is_told_as_json_too(
     name: str,
     words: tuple[str, ...],

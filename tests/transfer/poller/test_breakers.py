@@ -56,11 +56,7 @@ class Told:
         return self.breakers.closed(()) == {"beta"}
 
     def _waits(self, job: int, **values: object) -> Transfer:
-        known: dict[str, object] = {
-            "phase": StarterPhase.SUBMITTING,
-            "remote_id": 0,
-            "remote_state": job_state(""),
-        }
+        known: dict[str, object] = {"phase": StarterPhase.SUBMITTING, "remote_id": 0, "remote_state": job_state("")}
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
         if one.listed == OwnershipProof.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)
@@ -165,17 +161,13 @@ def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
 
 
 @pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
-def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
-    told: Told, letters: str, queue: str
-) -> None:
+def test_a_job_that_is_not_in_the_queue_counts_for_nothing(told: Told, letters: str, queue: str) -> None:
     """Whoever may not use a queue could close it by jobs that he holds back, or runs elsewhere."""
     for job in JOBS:
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
         told.breakers.prove(home, [one])
-        told.breakers.take_news(
-            one, one.but(listed=OwnershipProof.YES, cause=TransferFailureCause.UNREACHED), [one]
-        )
+        told.breakers.take_news(one, one.but(listed=OwnershipProof.YES, cause=TransferFailureCause.UNREACHED), [one])
         told.breakers.prove(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

@@ -62,14 +62,7 @@ class Far(ssh.OpenSshClient):
         if self.is_cut:
             return CompletedProgram(("ssh",), 255, b"", b"cut"), True
         argv = ("sh", "-c", ssh.FAR_SHELL)
-        done = subprocess.run(
-            argv,
-            input=request,
-            capture_output=True,
-            cwd=self.folder,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = subprocess.run(argv, input=request, capture_output=True, cwd=self.folder, timeout=timeout_s, check=False)
         out = b"" if self.is_answer_lost else done.stdout
         return CompletedProgram(argv, done.returncode, out, done.stderr), False
 
@@ -142,11 +135,7 @@ def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> N
     machine.service.round()
 
     assert unmoved == before
-    assert (
-        before
-        < machine.service.known.situations.since_s
-        <= machine.service.known.situations.looked_at_s
-    )
+    assert before < machine.service.known.situations.since_s <= machine.service.known.situations.looked_at_s
 
 
 JOBS = range(7, 10)
@@ -161,16 +150,12 @@ def a_record_of(job: int) -> TransferMessage:
 def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
     """Let home answer that each job's starter runs, and take what was checked meanwhile."""
     me = pwd.getpwuid(os.getuid()).pw_name
-    rows = {
-        job: (JobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
-    }
+    rows = {job: (JobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS}
     now = datetime.now(UTC)
     ordinary = queue("all.q@h", used=0, total=free_slots)
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
-    machine.service.resources.observers["alpha"].next = ClusterQueryResult(
-        cluster="alpha", snapshot=shown
-    )
+    machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=shown)
     machine.service.round()
     for _, check in machine.service.maintenance.recalls._checking.values():
         check.exception(10)
@@ -184,11 +169,7 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
 
     one = known(machine)
     assert one.verdict
-    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (
-        HOME,
-        TransferOutcome.REQUEUE,
-        WHY,
-    )
+    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (HOME, TransferOutcome.REQUEUE, WHY)
     assert (machine.spool / FOLDER / OF).is_symlink()
 
 
@@ -204,9 +185,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     assert [*(machine.spool / FOLDER).iterdir()] == [key]
 
 
-def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(
-    machine: Machine,
-) -> None:
+def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(machine: Machine) -> None:
     """A round looks at a portion of them, and the next ones go on."""
     for number in range(2 * MOST):
         (machine.spool / FOLDER / f"1.nobodys{number}").touch()
@@ -300,9 +279,7 @@ def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
-    machine.send(
-        RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY)
-    )
+    machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
     machine.answer("qw")
     kept = list((machine.spool / FOLDER).iterdir())
     machine.settle()
@@ -319,9 +296,7 @@ def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:
     assert link.seen == [JOB]
 
 
-def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
-    machine: Machine, link: Far
-) -> None:
+def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
     TransferRows(machine.service.resources.database).put(known(machine).but(claimed=JOB))
@@ -380,9 +355,7 @@ def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, tr
     assert (len(waits), machine.service.acting.claims._due["beta"], granted(link)) == (1, {}, [OF])
 
 
-def test_a_home_that_lets_nobody_pass_is_told(
-    machine: Machine, link: Far, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_home_that_lets_nobody_pass_is_told(machine: Machine, link: Far, caplog: pytest.LogCaptureFixture) -> None:
     link.folder.chmod(0o700)
     machine.send(BY_GRANT)
     machine.answer("r")
@@ -397,9 +370,7 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    machine.send(
-        RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
-    )
+    machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
     machine.answer("")
     for gone in machine.service.acting.claims._removing.values():
         gone.exception(10)
@@ -409,18 +380,14 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
-    end = TransferMessage(
-        outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED
-    )
+    end = TransferMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED)
     outcomes = []
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
         told = machine.service.acting.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
-        closed = TransferMessage(
-            kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome
-        )
+        closed = TransferMessage(kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
         machine.send(closed.but(cause=told.cause))
 
     assert outcomes == [TransferOutcome.REQUEUE, TransferOutcome.REQUEUE, TransferOutcome.ERROR]
@@ -437,6 +404,5 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
 
     assert told is end
     assert "its grant may be unseen" in " ".join(
-        event.text
-        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
+        event.text for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     )

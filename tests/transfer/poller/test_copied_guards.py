@@ -47,9 +47,7 @@ class Home:
     def answers(self) -> None:
         """Have home answer twice: what the first one began the second one takes."""
         for _ in range(2):
-            self.copies.take_answers(
-                (ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
-            )
+            self.copies.take_answers((ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
         del owner
@@ -83,9 +81,7 @@ def test_what_is_no_copy_is_looked_at_once_and_all_once_a_minute() -> None:
     assert home.freed == [8]
 
 
-def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     home = Home()
     home.waiting = {8: COPY, 9: COPY}
     home.failing = {8}

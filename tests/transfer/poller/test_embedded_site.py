@@ -152,10 +152,7 @@ def test_the_end_comes_home_though_the_service_was_killed(site: Site) -> None:
     """A starter's keeper asks the load sensor, which starts a new one; here a new job does."""
     job = site.submit(f"{UNTIL}; exit 4")
     site.until_away()
-    _kill(
-        site,
-        "$(fuser /var/lib/gridbridge/poller.lock 2>/dev/null || pgrep -f transfer.poller.program)",
-    )
+    _kill(site, "$(fuser /var/lib/gridbridge/poller.lock 2>/dev/null || pgrep -f transfer.poller.program)")
     site.sh("touch go")
     site.until(lambda: site.end("beta", "1"), "the end at beta")
     site.submit("exit 0")

@@ -12,9 +12,7 @@ from gridbridge.transfer.poller import daemon
 from gridbridge.transfer.poller.daemon import PollerDaemon
 
 
-def test_a_service_is_put_together_within_the_time_of_a_begin(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state file on a slow disk: a build of over a minute would be taken for a hung poller."""
     done: list[str] = []
     life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
@@ -31,9 +29,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         done.append("build")
         if done.count("build") == 2:
             raise StateError("still full")
-        return SimpleNamespace(
-            shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round
-        )
+        return SimpleNamespace(shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round)
 
     monkeypatch.setattr(daemon, "build_transfer_service", build)
     monkeypatch.setattr(daemon.service_process, "set_log_level", lambda _: None)

@@ -32,9 +32,7 @@ class Home:
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
         workers = SimpleNamespace(do=self._do)
-        self.guards = MissingGuardRestorer(
-            policy, ledger, acts, workers, self.acts.append, lambda: self.now_s
-        )  # type: ignore[arg-type]  # what it needs of them
+        self.guards = MissingGuardRestorer(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
         """Have home list these jobs; return what is done then, and with which guard."""
@@ -86,10 +84,7 @@ def test_others_are_asked_for_once_a_minute() -> None:
 
 
 def test_few_are_asked_for_every_time() -> None:
-    home = Home(
-        a_transfer(guard=HomeStartGuard.START),
-        a_transfer(name="gb.alpha.8.0.1", guard=HomeStartGuard.NONE),
-    )
+    home = Home(a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.8.0.1", guard=HomeStartGuard.NONE))
     for _ in range(4):
         home.now_s += RESTORE_AFTER_S
         home.answers("r", (7, 8))
@@ -109,9 +104,7 @@ def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
 
 def test_many_jobs_are_asked_for_by_turns() -> None:
     jobs = range(1, 2 * AT_ONCE)
-    home = Home(
-        *(a_transfer(name=f"gb.alpha.{job}.0.1", guard=HomeStartGuard.NONE) for job in jobs)
-    )
+    home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=HomeStartGuard.NONE) for job in jobs))
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
         home.answers("r", jobs)

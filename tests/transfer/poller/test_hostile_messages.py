@@ -145,20 +145,13 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
         RECORD,
         RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""),
         TransferMessage(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.DEAD),
-        TransferMessage(
-            kind=TransferMessageKind.ENDED,
-            remote_id="40",
-            outcome=TransferOutcome.EXIT,
-            exit_status="1",
-        ),
+        TransferMessage(kind=TransferMessageKind.ENDED, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="1"),
         TransferMessage(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT),
         TransferMessage(kind=TransferMessageKind.ASK, wake="b0"),
     ],
     ids=["record", "first record", "intent", "ended", "closed", "ask"],
 )
-def test_a_forged_message_leaves_anothers_transfer_alone(
-    service: TransferService, forged: TransferMessage
-) -> None:
+def test_a_forged_message_leaves_anothers_transfer_alone(service: TransferService, forged: TransferMessage) -> None:
     send(service, RECORD)
     before = TransferRows(service.resources.database).find(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
@@ -176,11 +169,7 @@ def verdicts(service: TransferService, uid: int) -> str:
 def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> None:
     """A question names the file that its answer appears in."""
     send(service, RECORD)
-    send(
-        service,
-        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake),
-        uid=BOB,
-    )
+    send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
 
     root = Path(service.resources.acts.verdicts._folder)
     assert list(root.glob("verdicts/**/*")) == []
@@ -195,16 +184,12 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
         TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
     )
     service.resources.inbox.put(
-        TransferMessage(
-            kind=TransferMessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE
-        )
+        TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE)
     )
     service.round()
 
     reply = published_file_formats.read_verdict_or_reply(
-        published_file_formats.answer_path_for_starter(
-            "f1", ALICE, service.resources.acts.verdicts._folder
-        )
+        published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
     )
 
     assert reply is not None
@@ -216,10 +201,7 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
     old = Path(verdicts(service, BOB))
     old.mkdir(parents=True)
     service.load()
-    send(
-        service,
-        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"),
-    )
+    send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
 
     modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
     assert modes == ["0o711", "0o711"]
@@ -228,12 +210,7 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
 def test_nobody_has_endless_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
         service.resources.inbox.put(
-            TransferMessage(
-                kind=TransferMessageKind.ASK,
-                transfer=f"gb.alpha.{number}.0.0",
-                at="1",
-                wake=f"f{number}",
-            )
+            TransferMessage(kind=TransferMessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
         )
     service.round()
 
@@ -241,13 +218,8 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
-    send(
-        service,
-        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"),
-    )
-    path = published_file_formats.answer_path_for_starter(
-        "f1", ALICE, service.resources.acts.verdicts._folder
-    )
+    send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+    path = published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
@@ -282,41 +254,25 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     first = open_of_bob()
     assert len(first) == LIMIT // 2
     assert (NAME, ALICE) in service.known.ledger.open
-    send(
-        service,
-        TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"),
-        uid=BOB,
-    )
+    send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
     service.round()
     assert len(open_of_bob()) == LIMIT // 2
     assert len(open_of_bob() - first) == 1
 
 
-def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
-    service: TransferService,
-) -> None:
+def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(service: TransferService) -> None:
     others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
     send(service, *others)
     send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
-    send(
-        service,
-        TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at),
-    )
+    send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
     service.round()
 
     assert service.known.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
 
-def test_messages_before_their_record_are_kept_for_a_while_but_few(
-    service: TransferService,
-) -> None:
+def test_messages_before_their_record_are_kept_for_a_while_but_few(service: TransferService) -> None:
     ended = TransferMessage(
-        kind=TransferMessageKind.ENDED,
-        transfer=NAME,
-        at="1",
-        remote_id="40",
-        outcome="exit",
-        exit_status="0",
+        kind=TransferMessageKind.ENDED, transfer=NAME, at="1", remote_id="40", outcome="exit", exit_status="0"
     )
     send(service, ended)
     for number in range(PREMATURE_OF_UID + 50):
@@ -330,9 +286,7 @@ def test_messages_before_their_record_are_kept_for_a_while_but_few(
 
 
 @pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
-def test_what_lies_in_place_of_a_fifo_is_no_trouble(
-    service: TransferService, squat: Callable[[str], None]
-) -> None:
+def test_what_lies_in_place_of_a_fifo_is_no_trouble(service: TransferService, squat: Callable[[str], None]) -> None:
     path = f"{service.resources.spool}/{spool.WAKE}/f0"
     squat(path)
     send(service, RECORD, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2"))
@@ -342,18 +296,12 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(
 
 @given(
     st.lists(
-        st.dictionaries(
-            st.sampled_from(KEYS), st.binary(max_size=40).map(lambda raw: raw.decode("latin-1"))
-        ),
+        st.dictionaries(st.sampled_from(KEYS), st.binary(max_size=40).map(lambda raw: raw.decode("latin-1"))),
         max_size=4,
     )
 )
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
-)
-def test_no_content_stops_the_service(
-    service: TransferService, contents: list[dict[str, str]]
-) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+def test_no_content_stops_the_service(service: TransferService, contents: list[dict[str, str]]) -> None:
     kinds = (
         TransferMessageKind.RECORD,
         TransferMessageKind.INTENT,

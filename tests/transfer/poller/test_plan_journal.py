@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import (
-    TransferDecisionInputs,
-    keep_rows_deciding_transfers,
-)
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfer_round_plan import WORDS, TransferActKind
@@ -40,12 +37,7 @@ from tests.states import queue_state
 LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
 DESIRED = st.sampled_from(["", DesiredLocalJobState.RUNNING, DesiredLocalJobState.DEAD])
 QUEUE = QueueInstanceStatus(
-    name="all.q@n1",
-    slots_used=0,
-    slots_reserved=0,
-    slots_total=4,
-    state=queue_state("u"),
-    sends_away=True,
+    name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=4, state=queue_state("u"), sends_away=True
 )
 
 
@@ -94,17 +86,11 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
 
     assert plan_transfers([one], small, POLICY) == plan_transfers([one], wide, POLICY)
     assert "gamma" not in small.snapshots
-    assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (
-        set(),
-        set(),
-        set(),
-    )
+    assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (set(), set(), set())
 
 
 @pytest.mark.parametrize("remote", ["dr", "Eqw", ""], ids=["deleting", "error", "gone"])
-def test_a_decision_is_made_again_from_what_the_state_file_has(
-    database: StateFile, remote: str
-) -> None:
+def test_a_decision_is_made_again_from_what_the_state_file_has(database: StateFile, remote: str) -> None:
     transfers = (
         a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
         a_transfer(name="gb.alpha.8.0.1", remote_id=0, verdict=VERDICT, remote="gamma"),
@@ -136,9 +122,7 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> 
     assert len(JournalledDecisionRows(database).last(9)) == 2
 
 
-def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
-    database: StateFile,
-) -> None:
+def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(database: StateFile) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
     planned = plan_transfers(many, situation, POLICY)
@@ -147,21 +131,16 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
     (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
-        "100 transfers: telling its starter: exit status 0"
-        " (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
+        "100 transfers: telling its starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
-    assert replay_transfer_plan(kept.inputs) == [
-        action_sentence(action) for action in planned.actions[:ROWS]
-    ]
+    assert replay_transfer_plan(kept.inputs) == [action_sentence(action) for action in planned.actions[:ROWS]]
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
     kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferActKind]
 
     assert set(WORDS) == set(TransferActKind)
-    assert summarize_transfer_actions(kept) == [
-        f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferActKind
-    ]
+    assert summarize_transfer_actions(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferActKind]
 
 
 def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
@@ -183,6 +162,4 @@ def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> Non
     assert len(JournalledDecisionRows(database).last(99)) == 8
 
     JournalledDecisionRows(database).forget(second(2), 500)
-    assert [one.at for one in JournalledDecisionRows(database).last(99)] == [
-        second(n) for n in range(6, 10)
-    ]
+    assert [one.at for one in JournalledDecisionRows(database).last(99)] == [second(n) for n in range(6, 10)]

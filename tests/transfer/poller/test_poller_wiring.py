@@ -18,11 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import queue_closing_load_values
-from gridbridge.model.transfer.transfer_config_sections import (
-    BreakerSection,
-    PollerSection,
-    TransferQueue,
-)
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueue
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
@@ -127,20 +123,11 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     after = running.load()
 
     assert before["gb_beta_up"] == "1"
-    assert after == {
-        **before,
-        **queue_closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"]),
-    }
-    assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (
-        running.beta,
-        False,
-    )
+    assert after == {**before, **queue_closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"])}
+    assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (running.beta, False)
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
     assert (
-        published_file_formats.read_published_route(
-            "transfer-gamma", f"{running.folder}/published"
-        ).remote
-        == "gamma"
+        published_file_formats.read_published_route("transfer-gamma", f"{running.folder}/published").remote == "gamma"
     )
 
 
@@ -149,9 +136,7 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     [{"accounting": "/file"}, {"shell": "/bin/dash"}, {"spool_shared": True}],
     ids=["accounting", "shell", "spool"],
 )
-def test_what_its_answers_do_not_depend_on_closes_no_queue(
-    running: Running, changes: dict[str, object]
-) -> None:
+def test_what_its_answers_do_not_depend_on_closes_no_queue(running: Running, changes: dict[str, object]) -> None:
     running.follow(**of_beta(running.policy, **changes))
 
     assert running.load()["gb_beta_up"] == "1"
@@ -161,9 +146,7 @@ def test_what_its_answers_do_not_depend_on_closes_no_queue(
 def test_a_cluster_that_is_elsewhere_now_is_asked_before_its_queue_opens(running: Running) -> None:
     running.follow(**of_beta(running.policy, root="/elsewhere"))
 
-    assert running.load() == queue_closing_load_values(
-        ["gb_beta_up", "gb_beta_pending", "gb_beta_free"]
-    )
+    assert running.load() == queue_closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
     assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
 
 
@@ -174,9 +157,7 @@ def test_a_push_is_begun_anew_only_when_it_changed(running: Running) -> None:
     assert running.service.resources.pushes == {}
 
 
-def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(
-    running: Running,
-) -> None:
+def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(running: Running) -> None:
     running.send(RECORD)
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
@@ -194,9 +175,7 @@ def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running
 
 
 @pytest.mark.parametrize("is_other_away", [False, True], ids=["alone", "with another"])
-def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
-    running: Running, is_other_away: bool
-) -> None:
+def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(running: Running, is_other_away: bool) -> None:
     """A starter reads its route, and tells of its transfer a moment later."""
     if is_other_away:
         running.send(OTHER)
@@ -228,9 +207,7 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    running.service.known.breakers._put(
-        PublishedClusterBreaker(cluster="beta", times=9, until=until)
-    )
+    running.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=9, until=until))
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
@@ -240,9 +217,7 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 
 
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
-    early = RECORD.but(
-        kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0"
-    )
+    early = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
     running.send(early)
     before = dict(running.service.known.mail.premature)
     running.follow(poller=PollerSection(spool_files_per_uid=7))
@@ -265,18 +240,12 @@ def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
 
 def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
     """Nothing in it, however deep, keeps the old one."""
-    running.send(
-        RECORD, TransferMessage(kind=TransferMessageKind.ASK, transfer=RECORD.transfer, wake="f2")
-    )
+    running.send(RECORD, TransferMessage(kind=TransferMessageKind.ASK, transfer=RECORD.transfer, wake="f2"))
     old = running.policy
-    running.follow(
-        **with_gamma(old), poller=PollerSection(interval_s=9), site=replace(old.site, min_uid=7)
-    )
+    running.follow(**with_gamma(old), poller=PollerSection(interval_s=9), site=replace(old.site, min_uid=7))
 
     assert not any(
-        found is one
-        for found in reachable(running.service)
-        for one in (old, old.poller, old.site, old.queues)
+        found is one for found in reachable(running.service) for one in (old, old.poller, old.site, old.queues)
     )
 
 
@@ -304,9 +273,7 @@ def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Runnin
     assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
 
 
-def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
-    running: Running,
-) -> None:
+def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(running: Running) -> None:
     folder = f"{running.folder}/published"
     before = published_json.read_all_published_files(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
@@ -315,9 +282,7 @@ def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
     assert "beta" not in published_json.read_all_published_files(folder).clusters
 
 
-def test_a_service_that_can_t_be_put_together_gives_all_back(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is tried again and again, while a FIFO can't be made on a full disk."""
     begun: list[Pushed] = []
     closed: list[StateFile] = []
@@ -328,10 +293,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
         begun.append(Pushed())
         return begun[0]
 
-    clusters = {
-        name: replace(cluster, push=EndPushKind.QEVENT)
-        for name, cluster in running.policy.clusters.items()
-    }
+    clusters = {name: replace(cluster, push=EndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
     monkeypatch.setattr(poller_wiring, "_push", push)

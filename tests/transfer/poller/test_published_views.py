@@ -27,20 +27,14 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
-from gridbridge.transfer.poller.published_transfers import (
-    TransferStatePublisher,
-    published_row_with_all_fields,
-)
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
 NOW = datetime.now(UTC)
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
-    clusters={
-        "alpha": Cluster(qmaster_port=1, execd_port=2),
-        "beta": Cluster(qmaster_port=3, execd_port=4),
-    },
+    clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "beta": Cluster(qmaster_port=3, execd_port=4)},
     queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=2)},
 )
 TRANSFER = Transfer(
@@ -90,9 +84,7 @@ def test_a_history_has_every_attempt_with_its_events(
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
         TransferRows(database).put(one)
-        TransferRows(database).add_event(
-            TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
-        )
+        TransferRows(database).add_event(TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text))
         job_history.touch(one)
 
     job_history.publish()
@@ -101,10 +93,7 @@ def test_a_history_has_every_attempt_with_its_events(
 
 
 def test_an_open_history_goes_on_without_being_read_again(
-    folder: str,
-    database: StateFile,
-    job_history: TaskHistoryPublisher,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what the state file has, in every attempt, though only the first look reads that."""
     again = TRANSFER.but(name="gb.alpha.12.0.2")
@@ -137,10 +126,7 @@ def test_an_open_history_goes_on_without_being_read_again(
 
 
 def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
-    folder: str,
-    database: StateFile,
-    job_history: TaskHistoryPublisher,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
@@ -190,9 +176,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
 def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
     folder: str, listed: str, text: str
 ) -> None:
-    told = TRANSFER.but(
-        created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
-    )
+    told = TRANSFER.but(created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed)
 
     TransferStatePublisher(POLICY, Clock(), folder).transfers([told], {})
 
@@ -253,18 +237,12 @@ def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str
     assert not os.path.exists(published_file_formats.request_mapping_path("transfer-beta", folder))
 
 
-def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
-    folder: str,
-) -> None:
+def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(folder: str) -> None:
     nothing = {("project", "chem"): ProjectMappingRule(), ("queue", "long.q"): QueueMappingRule()}
-    TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(
-        frozenset()
-    )
+    TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
     unmapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectMappingRule(to="foreign")}
-    TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(
-        frozenset()
-    )
+    TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
 
     assert unmapped == ""
     assert published_file_formats.read_request_mapping("transfer-beta", folder).splitlines() == [
@@ -275,37 +253,23 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 
 
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
-    views, words = (
-        TransferStatePublisher(POLICY, Clock(), folder),
-        NamesOfferedByCluster(pe=frozenset({"smp"})),
-    )
+    views, words = (TransferStatePublisher(POLICY, Clock(), folder), NamesOfferedByCluster(pe=frozenset({"smp"})))
     before = published_file_formats.read_offered_names("beta", folder)
     views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
     views.answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
 
-    assert (before, published_file_formats.read_offered_names("beta", folder)) == (
-        None,
-        b"string=*\npe=smp\nrule=*\n",
-    )
+    assert (before, published_file_formats.read_offered_names("beta", folder)) == (None, b"string=*\npe=smp\nrule=*\n")
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
-    seen = ClusterSnapshot(
-        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
-    )
-    observers = {
-        "beta": ClusterObserver(
-            "beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock()
-        )
-    }
+    seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
+    observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
-        _, _, values = published_file_formats.parse_load_values_file(
-            published_file_formats.load_values_path(folder)
-        )
+        _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
         return " ".join(f"{name}={value}" for name, value in values.items())
 
     open_values = reported()
@@ -320,20 +284,12 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
-    seen = ClusterSnapshot(
-        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
-    )
-    observers = {
-        "beta": ClusterObserver(
-            "beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock()
-        )
-    }
+    seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
+    observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
-        _, _, values = published_file_formats.parse_load_values_file(
-            published_file_formats.load_values_path(folder)
-        )
+        _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
         service = published_json.read_published_service(folder)
         assert service
         return values["gb_beta_up"], service.full
@@ -342,9 +298,7 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
 
 def test_what_a_terminal_would_obey_is_replaced() -> None:
-    hostile = TRANSFER.but(
-        reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell")
-    )
+    hostile = TRANSFER.but(reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell"))
 
     seen = published_row_with_all_fields(hostile)
 
@@ -354,22 +308,16 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
 
 def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: str) -> None:
     """A service that begins anew shows what it sees, whatever lies there of one before it."""
-    back = QueueInstanceStatus(
-        name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
-    )
+    back = QueueInstanceStatus(name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True)
     all_q = replace(back, name="all.q@b", sends_away=False, says_stay=True)
-    seen = ClusterSnapshot(
-        cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
-    )
+    seen = ClusterSnapshot(cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0)
     told = []
     views = TransferStatePublisher(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
         told.append(published_file_formats.read_local_only_queues("beta", folder))
-    TransferStatePublisher(POLICY, Clock(), folder).answer(
-        ClusterQueryResult(cluster="beta", snapshot=seen), seen
-    )
+    TransferStatePublisher(POLICY, Clock(), folder).answer(ClusterQueryResult(cluster="beta", snapshot=seen), seen)
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
     assert published_file_formats.read_local_only_queues("beta", folder) is None

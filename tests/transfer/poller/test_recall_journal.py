@@ -13,13 +13,7 @@ from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal
-from tests.decisions.transfer.test_transfer_policy import (
-    a_row,
-    a_situation,
-    a_snapshot,
-    a_transfer,
-    second,
-)
+from tests.decisions.transfer.test_transfer_policy import a_row, a_situation, a_snapshot, a_transfer, second
 
 RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
 
@@ -29,17 +23,13 @@ def database(tmp_path: Path) -> StateFile:
     return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
-def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
-    database: StateFile,
-) -> None:
+def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(database: StateFile) -> None:
     """Also those that needed more slots than were free: whose turn it is depends on them."""
     transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall_policy.recalls_if_all_slots_were_free(
-        [one for one, _ in transfers], situation, queues, troubles
-    )
+    wanted = recall_policy.recalls_if_all_slots_were_free([one for one, _ in transfers], situation, queues, troubles)
     due = tuple(recall_policy.plan_recalls(wanted, situation, queues, troubles, 3))
     DecisionJournal(database).keep(
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
@@ -56,15 +46,11 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     """Return a transfer whose job waits at beta, and the slots that it needs."""
-    one = a_transfer(
-        name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job)
-    )
+    one = a_transfer(name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job))
     return one.but(wake=f"w{job}"), slots
 
 
-def a_waiting_situation(
-    transfers: list[Transfer], slots: dict[Transfer, int]
-) -> TransferDecisionInputs:
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferDecisionInputs:
     rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
     beta = a_snapshot("beta", 60, *rows)
     asleep = frozenset(one.wake for one in transfers)

@@ -5,16 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.starter_message_acceptance import (
-    ReceivedStarterMessage,
-    accept_or_reject_message,
-)
+from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferMessageKind,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.model_values_as_json import encode_model_value
 from gridbridge.shell.clock import Clock
@@ -33,9 +26,7 @@ def database(tmp_path: Path) -> StateFile:
 def received(**values: object) -> ReceivedStarterMessage:
     """Return a message by a route of ours that nothing is known of."""
     known = {
-        "message": TransferMessage(
-            kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"
-        ),
+        "message": TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"),
         "known": None,
         "home": "alpha",
         "routes": frozenset({("transfer-beta", "beta"), ("transfer-gamma", "gamma")}),
@@ -56,25 +47,19 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
         (received(), ENDED_EARLY),
         (received(home="beta"), "refuse gb.alpha.7.0.1: not of cluster beta"),
         (
-            received(
-                known=a_transfer(), message=TransferMessage(kind="?", transfer="gb.alpha.7.0.1")
-            ),
+            received(known=a_transfer(), message=TransferMessage(kind="?", transfer="gb.alpha.7.0.1")),
             "refuse gb.alpha.7.0.1: unknown kind '?'",
         ),
         (
             received(
-                message=TransferMessage(
-                    kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff"
-                )
+                message=TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff")
             ),
             "refuse gb.alpha.7.0.1: no transfer queue '\\udcff' leads to ''",
         ),
     ],
     ids=["too early", "another home's", "of no kind", "no route"],
 )
-def test_a_refusal_is_made_again_from_its_message(
-    database: StateFile, one: ReceivedStarterMessage, told: str
-) -> None:
+def test_a_refusal_is_made_again_from_its_message(database: StateFile, one: ReceivedStarterMessage, told: str) -> None:
     refusal = accept_or_reject_message(one)
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
@@ -86,9 +71,7 @@ def test_a_refusal_is_made_again_from_its_message(
 
 def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
     message = TransferMessage(
-        kind=TransferMessageKind.INTENT,
-        transfer="gb.alpha.7.0.1",
-        desired=DesiredLocalJobState.DEAD,
+        kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredLocalJobState.DEAD
     )
     early = received(message=message)
     refusal = accept_or_reject_message(early)
@@ -97,9 +80,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
 
     (kept,) = JournalledDecisionRows(database).last(9)
     known = encode_model_value(replace(early, known=a_transfer()))
-    assert refusals.replay_refused_message({**kept.inputs, "received": known}) == [
-        "take gb.alpha.7.0.1"
-    ]
+    assert refusals.replay_refused_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:

@@ -7,20 +7,11 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, SiteSection
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
-from tests.decisions.transfer.test_transfer_policy import (
-    NAME,
-    NOON,
-    a_row,
-    a_snapshot,
-    a_transfer,
-    second,
-)
+from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
 BETA = Cluster(qmaster_port=1, execd_port=2)
-POLICY = Policy(
-    site=SiteSection(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={}
-)
+POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
 KEY = (NAME, 1001)
 
 
@@ -57,9 +48,7 @@ class Asked:
         """Take an answer; one without a row is none."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
-        situation = TransferDecisionInputs(
-            home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset()
-        )
+        situation = TransferDecisionInputs(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
         came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)
         self.reused_ids.take_answers(came, POLICY, lambda: situation)
 

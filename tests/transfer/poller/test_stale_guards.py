@@ -65,22 +65,12 @@ def machine(tmp_path: Path, cell: Cell) -> Iterator[Machine]:
 def list_at_home(machine: Machine, letters: str) -> None:
     """Let home answer with these letters of the task; none: it does not list it."""
     row = JobListRow(
-        job_id=7,
-        name="x",
-        owner=account_name_or_uid(os.getuid()),
-        state=job_state(letters or "r"),
-        since=LONG_AGO,
+        job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=job_state(letters or "r"), since=LONG_AGO
     )
     seen = ClusterSnapshot(
-        cluster="alpha",
-        taken_at=datetime.now(UTC),
-        jobs={7: (row,)} if letters else {},
-        pending=0,
-        free_slots=0,
+        cluster="alpha", taken_at=datetime.now(UTC), jobs={7: (row,)} if letters else {}, pending=0, free_slots=0
     )
-    machine.service.resources.observers["alpha"].next = ClusterQueryResult(
-        cluster="alpha", snapshot=seen
-    )  # type: ignore[attr-defined]  # Told
+    machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
     machine.service.round()
 
 
@@ -104,9 +94,7 @@ def test_a_guard_that_came_after_the_end_is_taken_back(machine: Machine, cell: C
     assert cell.acts == [GUARD, RELEASE]
 
 
-def test_a_guard_that_came_between_release_and_end_is_taken_back(
-    machine: Machine, cell: Cell
-) -> None:
+def test_a_guard_that_came_between_release_and_end_is_taken_back(machine: Machine, cell: Cell) -> None:
     """Its starter lets the task go before it says so."""
     take_guard_away(machine)
     machine.settle()
@@ -119,9 +107,7 @@ def test_a_guard_that_came_between_release_and_end_is_taken_back(
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "a new one"])
-def test_a_release_that_failed_is_tried_until_it_succeeds(
-    machine: Machine, cell: Cell, is_new: bool
-) -> None:
+def test_a_release_that_failed_is_tried_until_it_succeeds(machine: Machine, cell: Cell, is_new: bool) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
@@ -145,10 +131,7 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    ledger, transfers = (
-        machine.service.known.ledger,
-        TransferRows(machine.service.resources.database),
-    )
+    ledger, transfers = (machine.service.known.ledger, TransferRows(machine.service.resources.database))
     closed = transfers.find(NAME, os.getuid())
     assert closed
     transfers.put(closed.but(listed="yes", record=""))

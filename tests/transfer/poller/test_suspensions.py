@@ -19,12 +19,7 @@ from gridbridge.model.transfer_message import (
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.file_trust import account_name_or_uid
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.poller.suspensions import (
-    AGAIN_S,
-    SELDOM_S,
-    WHAT_FOLLOWS,
-    SuspensionReconciler,
-)
+from gridbridge.transfer.poller.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, SuspensionReconciler
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
@@ -61,9 +56,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
         pending=0,
         free_slots=0,
     )
-    machine.service.resources.observers[cluster].next = ClusterQueryResult(
-        cluster=cluster, snapshot=seen
-    )  # type: ignore[attr-defined]
+    machine.service.resources.observers[cluster].next = ClusterQueryResult(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]
     machine.service.round()
 
 
@@ -125,11 +118,7 @@ def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     disagree(machine)
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
-    path = Path(
-        published_file_formats.transfer_verdict_path(
-            NAME, os.getuid(), str(machine.folder / "published")
-        )
-    )
+    path = Path(published_file_formats.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")
 
@@ -143,10 +132,7 @@ class Hours:
         self.now_s = 0.0
         service = machine.service
         service.program.upkeep.suspensions = SuspensionReconciler(
-            machine.policy,
-            service.known.ledger,
-            service.resources.acts.verdicts,
-            lambda: self.now_s,
+            machine.policy, service.known.ledger, service.resources.acts.verdicts, lambda: self.now_s
         )
 
 
@@ -222,9 +208,7 @@ def test_answers_are_counted_anew_when_the_clock_was_set(machine: Machine) -> No
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [("gridengine", True), ("oar", False)])
-def test_what_beta_shows_counts_where_it_shows_a_suspension(
-    machine: Machine, kind: str, is_told: bool
-) -> None:
+def test_what_beta_shows_counts_where_it_shows_a_suspension(machine: Machine, kind: str, is_told: bool) -> None:
     clusters = machine.policy.clusters
     beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
     policy = replace(machine.policy, clusters=clusters | {"beta": beta})

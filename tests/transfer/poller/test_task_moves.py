@@ -26,9 +26,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage.ASKED) -> None:
     """Ask for a move, as gridbridge rebalance does in the state file."""
     now = machine.service.resources.clock.now()
-    asked = WaitingTaskMove(
-        name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage
-    )
+    asked = WaitingTaskMove(name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage)
     TaskMoveRows(machine.service.resources.database).put(asked)
 
 

@@ -54,9 +54,7 @@ from tests.transfer.poller.messages import NAME, RECORD
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSED = RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
-DEAD = TransferMessage(
-    kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD
-)
+DEAD = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD)
 
 
 class Told:
@@ -123,9 +121,7 @@ class Machine:
 
     def configure(self, *, clusters: tuple[str, ...]) -> None:
         """Restart with only these clusters and the queues that lead to them."""
-        queues = {
-            name: queue for name, queue in self.policy.queues.items() if queue.cluster in clusters
-        }
+        queues = {name: queue for name, queue in self.policy.queues.items() if queue.cluster in clusters}
         known = {name: self.policy.clusters[name] for name in clusters}
         self.policy = replace(self.policy, clusters=known, queues=queues)
         self.restart()
@@ -139,13 +135,7 @@ class Machine:
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
         state = job_state(letters or "r")
-        row = JobListRow(
-            job_id=40,
-            name=name,
-            owner=account_name_or_uid(os.getuid()),
-            state=state,
-            since=LONG_AGO,
-        )
+        row = JobListRow(job_id=40, name=name, owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO)
         seen = ClusterSnapshot(
             cluster="beta",
             taken_at=self.service.resources.clock.now(),
@@ -160,19 +150,10 @@ class Machine:
         """Let home answer with these letters of job 7."""
         state = job_state(letters)
         row = JobListRow(
-            job_id=7,
-            name="x",
-            owner=account_name_or_uid(os.getuid()),
-            state=state,
-            since=LONG_AGO,
-            queue=queue,
+            job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO, queue=queue
         )
         seen = ClusterSnapshot(
-            cluster="alpha",
-            taken_at=self.service.resources.clock.now(),
-            jobs={7: (row,)},
-            pending=0,
-            free_slots=0,
+            cluster="alpha", taken_at=self.service.resources.clock.now(), jobs={7: (row,)}, pending=0, free_slots=0
         )
         self.service.resources.observers["alpha"].next = ClusterQueryResult(  # type: ignore[attr-defined]  # Told
             cluster="alpha", snapshot=seen
@@ -181,9 +162,7 @@ class Machine:
 
     def replies(self, wake: str) -> list[TransferMessage]:
         """Return what a starter that asked by this FIFO was answered."""
-        path = published_file_formats.answer_path_for_starter(
-            wake, os.getuid(), str(self.folder / "published")
-        )
+        path = published_file_formats.answer_path_for_starter(wake, os.getuid(), str(self.folder / "published"))
         reply = published_file_formats.read_verdict_or_reply(path)
         return [reply] if reply else []
 
@@ -261,9 +240,7 @@ def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
     assert left == [1, 1, 1, 0]
 
 
-def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
-    machine: Machine,
-) -> None:
+def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(machine: Machine) -> None:
     """Both attempts have the same name: no history was there to ask about."""
     first = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
     refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
@@ -290,21 +267,14 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
 
 def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
     """Its starter was killed before all was home: it would have told so."""
-    machine.send(
-        RECORD.but(stage=f".gridbridge/stage/{NAME}"),
-        CLOSED.but(kind=TransferMessageKind.ENDED),
-        CLOSED,
-    )
+    machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
     machine.answer("")
     local = parse_transfer_name(NAME).local  # over before home was asked whose it is
     history = machine.folder / "published" / "told" / str(os.getuid()) / f"{local}.json"
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
-    told = [
-        event.text
-        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
-    ]
+    told = [event.text for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())]
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [
@@ -355,9 +325,7 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     """It asks before an answer of home shows it: its row there is that of its new start."""
     closed = CLOSED.but(exit_status=status)
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
-    asks = TransferMessage(
-        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted
-    )
+    asks = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
     machine.send(asks)
 
     folder = str(machine.folder / "published")
@@ -369,22 +337,14 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
 
 
-def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(
-    machine: Machine,
-) -> None:
+def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(machine: Machine) -> None:
     """Home listed none since then, so it is not the one that was put back."""
     closed = CLOSED.but(exit_status="3")
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.program.intake.answer_handlers.take(
-        (ClusterQueryResult(cluster="alpha", snapshot=gone),)
-    )
-    machine.send(
-        TransferMessage(
-            kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
-        )
-    )
+    machine.service.program.intake.answer_handlers.take((ClusterQueryResult(cluster="alpha", snapshot=gone),))
+    machine.send(TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
     reply = published_file_formats.read_verdict_or_reply(
@@ -394,19 +354,14 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     assert reply.transfer == "gb.alpha.7.0.2"
 
 
-def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
-    machine: Machine,
-) -> None:
+def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(machine: Machine) -> None:
     """The accounting record was looked up while the wrapper's own word came home."""
     machine.send(RECORD)
     [one] = machine.service.known.ledger.all()
     found: Future[TransferMessage | None] = Future()
     found.set_result(CLOSED.but(kind=TransferMessageKind.ENDED))
     sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (
-        sought,
-        found,
-    )
+    machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, found)
     machine.send(CLOSED)
 
     machine.service.round()
@@ -426,10 +381,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
         disputed: Future[TransferMessage | None] = Future()
         disputed.set_exception(ConflictingEnds("two records of job 40"))
         sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (
-            sought,
-            disputed,
-        )
+        machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
         machine.service.round()
 
     seek(one)
@@ -447,9 +399,7 @@ def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machin
     """`gridbridge why` shows a transfer's reason and its events."""
     machine.send(RECORD)
     [transfer] = machine.service.known.ledger.all()
-    action = TransferAction(
-        act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home"
-    )
+    action = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home")
     left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
     key = (TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid)
@@ -462,17 +412,13 @@ def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machin
     assert kept.reason == "the account of alice is gone"
 
 
-def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starters write their notes there: the queues are closed until there is room."""
     publication = machine.service.program.publication
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
     monkeypatch.setattr(
-        rooms.local_host_facts,
-        "free_bytes_and_files_of_folder",
-        lambda folder: sizes.get(folder, FolderFreeSpace()),
+        rooms.local_host_facts, "free_bytes_and_files_of_folder", lambda folder: sizes.get(folder, FolderFreeSpace())
     )
 
     assert "/full" in publication.room.lacks()
@@ -509,14 +455,10 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
     assert machine.service.known.ledger.open[NAME, os.getuid()].missed_polls == 1
 
 
-def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(
-    machine: Machine,
-) -> None:
+def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(machine: Machine) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
-    machine.service.known.breakers._put(
-        PublishedClusterBreaker(cluster="beta", times=1, until=until)
-    )
+    machine.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=until))
     machine.service.maintenance.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
@@ -526,9 +468,7 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
     assert is_near(machine.service.maintenance.recalls._free_at["alpha"], now - timedelta(hours=1))
 
 
-def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(
-    machine: Machine,
-) -> None:
+def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(machine: Machine) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
     machine.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=far))
     machine.restart()
@@ -539,9 +479,7 @@ def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_t
     assert until <= datetime.now(UTC) + longest
 
 
-def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_good_one(
-    machine: Machine,
-) -> None:
+def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_good_one(machine: Machine) -> None:
     """Whatever it last said is fresh for 30 s yet; one failure between good answers is a mishap."""
     is_open = []
     for is_good in (True, False, False, False, True, False, True, False):
@@ -571,9 +509,7 @@ def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Mac
     machine.set_clock(7200)
 
     assert list(before) == [NAME]
-    assert is_near(
-        machine.service.known.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2)
-    )
+    assert is_near(machine.service.known.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2))
 
 
 def is_near(one: datetime, other: datetime) -> bool:
@@ -607,9 +543,7 @@ def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None
     assert (with_transfer, route.exists()) == (True, False)
 
 
-def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
-    machine: Machine,
-) -> None:
+def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(machine: Machine) -> None:
     """It is there as long as transfers are that use it, so a queue may still send by it."""
     other = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
     machine.send(other)
@@ -617,10 +551,7 @@ def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
     machine.restart()
     machine.send(RECORD)
 
-    assert {one.name for one in machine.service.known.ledger.all()} == {
-        other.transfer,
-        RECORD.transfer,
-    }
+    assert {one.name for one in machine.service.known.ledger.all()} == {other.transfer, RECORD.transfer}
 
 
 def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
@@ -630,9 +561,7 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
 
     [finding] = transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
     assert (finding.item, finding.state) == ("beta: open transfers", FindingSeverity.WARNING)
-    assert (
-        list(transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
-    )
+    assert list(transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
 
 
 def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(
@@ -664,9 +593,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
 
 
-def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(
-    machine: Machine,
-) -> None:
+def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(machine: Machine) -> None:
     unused = replace(machine.policy, queues={})
     database = machine.service.resources.database
     before = _clusters(unused, _unfinished(database))
@@ -683,9 +610,7 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
     """Its guard was taken away: it ran at home in between, and its new starter asks."""
     (machine.spool / "wake/f1").touch()
-    ask = TransferMessage(
-        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
-    )
+    ask = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
     machine.send(RECORD, DEAD)
     machine.answer_at_home("Rr")
     machine.send(ask)
@@ -708,11 +633,7 @@ def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
     """Home was restored from an older state: its numbers began anew while a job was away."""
     (machine.spool / "wake/f1").touch()
     ask = TransferMessage(
-        kind=TransferMessageKind.ASK,
-        transfer="gb.alpha.7.0.0",
-        wake="f1",
-        restarted=restarted,
-        submitted=submitted,
+        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted, submitted=submitted
     )
     end = CLOSED.but(kind=TransferMessageKind.ENDED)
     machine.send(RECORD.but(submitted="100"), end)

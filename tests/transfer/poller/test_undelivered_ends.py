@@ -10,13 +10,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from tests.decisions.transfer.test_transfer_policy import (
-    NOON,
-    VERDICT,
-    a_row,
-    a_snapshot,
-    a_transfer,
-)
+from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)
 

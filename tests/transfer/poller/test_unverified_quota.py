@@ -32,11 +32,7 @@ __all__ = ["service"]
 
 MOST = 3  # transfers of a person that are not proved
 ENDED = TransferMessage(
-    kind=TransferMessageKind.ENDED,
-    at="1767225600.000",
-    remote_id="40",
-    outcome=TransferOutcome.EXIT,
-    exit_status="0",
+    kind=TransferMessageKind.ENDED, at="1767225600.000", remote_id="40", outcome=TransferOutcome.EXIT, exit_status="0"
 )
 
 
@@ -122,12 +118,7 @@ def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> 
     send(full, RECORD, ENDED.but(transfer=NAME))
     send(
         full,
-        TransferMessage(
-            kind=TransferMessageKind.INTENT,
-            transfer=NAME,
-            at="2",
-            desired=DesiredLocalJobState.SUSPENDED,
-        ),
+        TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, at="2", desired=DesiredLocalJobState.SUSPENDED),
     )
     hear(full, answer("alpha", a_row(7, "r")))
 
@@ -159,11 +150,7 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
     """So records and ends of jobs that don't exist leave no row each."""
     service.known.mail.unproved.most = MOST
     for job in range(200, 210):
-        send(
-            service,
-            of(job),
-            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
-        )
+        send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
         service.known.mail.take_answer(answer("alpha"), {})
     transfers = TransferRows(service.resources.database)
@@ -177,11 +164,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
     """A task that is put back finds what it was; what is too much waits as if it were open."""
     service.known.mail.unproved.most = MOST
     for job in range(200, 210):
-        send(
-            service,
-            of(job),
-            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
-        )
+        send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
             service.known.ledger.stop_watching(ended)
 
@@ -189,19 +172,9 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
     assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
-def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
-    service: TransferService,
-) -> None:
-    for job, values in (
-        (200, {}),
-        (201, {"reguarded": True}),
-        (202, {"listed": OwnershipProof.YES}),
-    ):
-        send(
-            service,
-            of(job),
-            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
-        )
+def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(service: TransferService) -> None:
+    for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnershipProof.YES})):
+        send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.known.ledger.ended[of(job).transfer, ALICE]
         service.known.ledger.stop_watching(ended.but(**values))
     service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
@@ -211,9 +184,7 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
     assert known == [201, 202]
 
 
-def test_a_sentence_of_hers_is_kept_in_part(
-    service: TransferService, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_sentence_of_hers_is_kept_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
@@ -224,9 +195,7 @@ def test_a_sentence_of_hers_is_kept_in_part(
     assert service.known.ledger.open[NAME, ALICE].verdict is None
 
 
-def test_what_she_brings_about_is_told_in_part(
-    service: TransferService, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_she_brings_about_is_told_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):

@@ -16,12 +16,7 @@ from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, Remot
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueue
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer_message import (
-    StarterPhase,
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.database import StateFile
@@ -122,19 +117,14 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
     site.look()
 
     (record,) = site.records()
-    assert (record.cluster, record.job_id, record.owner, record.exit_status) == (
-        *("beta", 2),
-        *("alice", 0),
-    )
+    assert (record.cluster, record.job_id, record.owner, record.exit_status) == (*("beta", 2), *("alice", 0))
     assert record.max_rss_kb == 4796.0
     assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
 
 
-def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone(
-    site: Beta,
-) -> None:
+def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone(site: Beta) -> None:
     """The next reading goes on from the same place."""
 
     def act(_: Callable[[], None]) -> None:
@@ -216,9 +206,7 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
     site.look()
     site.usage_records.readers["beta"]._due = 60
 
-    with pytest.raises(
-        ConflictingEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"
-    ):
+    with pytest.raises(ConflictingEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
         site.usage_records.end(transfer())
     assert site.usage_records.tells(transfer())
     assert site.usage_records.readers["beta"]._due == 0
@@ -228,21 +216,11 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
     site.look()
     now = site.clock.now()
 
+    assert site.usage_records.end(transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1))) is None
     assert (
-        site.usage_records.end(
-            transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1))
-        )
-        is None
+        site.usage_records.end(transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))) is None
     )
-    assert (
-        site.usage_records.end(
-            transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))
-        )
-        is None
-    )
-    assert site.usage_records.end(
-        transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1))
-    )
+    assert site.usage_records.end(transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1)))
     assert site.usage_records.end(
         transfer(remote_state=job_state("r"), missing_since=now, seen_at=now + timedelta(seconds=9))
     )
@@ -288,11 +266,7 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
-    assert (record.source, record.exit_status, record.failed) == (
-        RemoteUsageSource.MESSAGE,
-        137,
-        None,
-    )
+    assert (record.source, record.exit_status, record.failed) == (RemoteUsageSource.MESSAGE, 137, None)
     assert (record.wallclock_s, record.user_s, record.system_s) == (61.0, 62.5, 0.25)
     assert record.max_rss_kb is None
 
@@ -379,10 +353,7 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in usage_rows.read_accounting_reading_states(site.folder)] == [
-        "beta",
-        "gamma",
-    ]
+    assert [one.cluster for one in usage_rows.read_accounting_reading_states(site.folder)] == ["beta", "gamma"]
     assert usage_rows.read_accounting_reading_states(site.folder)[0] == shown
 
 
@@ -394,15 +365,10 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     site.usage_records.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
     site.look()
     read, reader = site.reading(), site.usage_records.readers["beta"]
-    site.usage_records.follow(
-        replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]})
-    )
+    site.usage_records.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.usage_records.readers, usage_rows.read_accounting_reading_states(site.folder)) == (
-        {},
-        (),
-    )
+    assert (site.usage_records.readers, usage_rows.read_accounting_reading_states(site.folder)) == ({}, ())
 
 
 def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:

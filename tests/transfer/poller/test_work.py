@@ -14,9 +14,7 @@ from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine
 
 BEGIN = "BEGIN IMMEDIATE"
-ENDED = RECORD.but(
-    kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5"
-)
+ENDED = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5")
 
 
 @pytest.fixture
@@ -60,14 +58,10 @@ def test_clusters_that_are_due_together_are_asked_by_one_transaction(machine: Ma
     assert len(given) == len(set(given))
 
 
-def test_a_persons_histories_are_counted_for_a_new_one_alone(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_persons_histories_are_counted_for_a_new_one_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand of them take longer to list than one to write."""
     counted = []
-    monkeypatch.setattr(
-        unverified_histories, "limit_unverified_histories", lambda *which: counted.append(which)
-    )
+    monkeypatch.setattr(unverified_histories, "limit_unverified_histories", lambda *which: counted.append(which))
 
     machine.send(RECORD, ENDED, CLOSED)
     first = len(counted)

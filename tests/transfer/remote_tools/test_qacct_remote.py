@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.published import (
-    PublishedAccountingPositions,
-    PublishedAccountingProgress,
-    PublishedRemoteUsage,
-)
+from gridbridge.model.published import PublishedAccountingPositions, PublishedAccountingProgress, PublishedRemoteUsage
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
@@ -57,12 +53,8 @@ class Here:
         """Show these records of a job, and beta's accounting as read."""
         path = Path(published_file_formats.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(
-            files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records))
-        )
-        reading = PublishedAccountingProgress(
-            cluster="beta", path="/a", read_at=ago(60), trouble=trouble
-        )
+        path.write_bytes(files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records)))
+        reading = PublishedAccountingProgress(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
         data = files.encode_published_value(PublishedAccountingPositions(readings=(reading,)))
         Path(self.folder, usage_rows.READINGS).write_bytes(data)
 
@@ -111,9 +103,7 @@ def test_an_end_message_yields_to_the_record(here: Here) -> None:
 
 
 def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(here: Here) -> None:
-    line = next(
-        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
-    )
+    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     here.accounting.write_text(line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1") + "\n")
 
     local, remote, notes = here.account()
@@ -125,9 +115,7 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
 @pytest.mark.parametrize("job", ["2", "7"])
 def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, job: str) -> None:
     """Be it a job that is accounted for here, whose owner is known, or one that nobody knows."""
-    line = next(
-        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
-    )
+    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
     here.accounting.write_text(f"{theirs}\n")
 
@@ -136,22 +124,16 @@ def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, j
 
 
 def test_ones_own_job_is_told_though_nobody_here_knows_it(here: Here) -> None:
-    line = next(
-        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
-    )
+    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     me = pwd.getpwuid(os.getuid()).pw_name
     here.accounting.write_text(line.replace("alice:", f"{me}:") + "\n")
 
     assert here.account("7")[1] == [(me, 2)]
 
 
-def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(
-    here: Here,
-) -> None:
+def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(here: Here) -> None:
     """Anybody may submit with `-A gb.alpha.2.junk`; a rotated file is read from its beginning."""
-    line = next(
-        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
-    )
+    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     ours = line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1")
     theirs = line.replace("gb.alpha.7.0.1", "gb.alpha.2.junk")
     here.accounting.write_text(f"{theirs}\n{ours}\n{ours}\n")
@@ -163,8 +145,7 @@ def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
     publish(Path(here.folder), shown(), history(ENDED))
 
     assert here.account()[2] == (
-        "beta's accounting is not readable here ([cluster.beta] accounting): "
-        "only end messages are shown",
+        "beta's accounting is not readable here ([cluster.beta] accounting): only end messages are shown",
     )
 
 
@@ -196,9 +177,6 @@ def test_totals_are_per_person_and_cluster_and_since_so_long(here: Here) -> None
     recent, _ = sum_remote_usage("alice", 7, NOW, here.folder, str(here.config))
     nobody, _ = sum_remote_usage("carol", None, NOW, here.folder, str(here.config))
 
-    assert [(one.owner, one.jobs, one.user_s) for one in everybody] == [
-        ("alice", 2, 100),
-        ("bob", 1, 1),
-    ]
+    assert [(one.owner, one.jobs, one.user_s) for one in everybody] == [("alice", 2, 100), ("bob", 1, 1)]
     assert [(one.jobs, one.wallclock_s, one.max_rss_kb) for one in recent] == [(1, 56, 204800)]
     assert nobody == ()

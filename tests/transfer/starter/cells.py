@@ -20,9 +20,7 @@ from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
-UNDEFER = (
-    "-a 197001020000.00 -dc gridbridge_start,gridbridge_job 7"  # what lets the task start again
-)
+UNDEFER = "-a 197001020000.00 -dc gridbridge_start,gridbridge_job 7"  # what lets the task start again
 CLIENT = """#!/bin/sh
 me=${0##*/} jobs=${0%/*/*}/$SGE_CELL
 echo "$SGE_CELL $me $*" >>"$jobs/../calls"
@@ -84,9 +82,7 @@ class Place:
             path.chmod(0o755)
         self.home(letters="r")
         self.limits()
-        (folder / "published/queues/transfer-beta").write_bytes(
-            transfer_route.encode_route(self._route())
-        )
+        (folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_route(self._route()))
         (folder / "active/config").write_text(CONFIG)
         (folder / "active/environment").write_text("JOB_ID=7\n")
         (folder / "tmp/.gridbridge").mkdir()
@@ -137,9 +133,7 @@ class Place:
         path = Path(self.task().verdict(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            encode_transfer_message(
-                TransferMessage(kind=TransferMessageKind.RECORD, transfer=TRANSFER, **known)
-            )
+            encode_transfer_message(TransferMessage(kind=TransferMessageKind.RECORD, transfer=TRANSFER, **known))
         )
 
     def unable(self) -> None:
@@ -175,11 +169,7 @@ class Place:
     def calls(self, words: str) -> list[str]:
         """Return the clients' calls that hold these words."""
         path = self.folder / "calls"
-        return (
-            [line for line in path.read_text().splitlines() if words in line]
-            if path.exists()
-            else []
-        )
+        return [line for line in path.read_text().splitlines() if words in line] if path.exists() else []
 
     def sent(self, kind: str) -> list[TransferMessage]:
         """Return the messages of a kind that lie in the spool."""
@@ -193,9 +183,7 @@ class Place:
         path = Path(self.task().verdict(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            encode_transfer_message(
-                TransferMessage(kind=TransferMessageKind.ENDED, transfer=name, **verdict)
-            )
+            encode_transfer_message(TransferMessage(kind=TransferMessageKind.ENDED, transfer=name, **verdict))
         )
 
     def retract(self) -> None:
@@ -210,11 +198,6 @@ class Place:
         sides = {
             f"{side}_{key}": value
             for side, cell in (("local", "alpha"), ("remote", remote))
-            for key, value in (
-                ("root", "/"),
-                ("cell", cell),
-                ("binaries", f"{self.folder}/bin"),
-                ("timeout_s", "5"),
-            )
+            for key, value in (("root", "/"), ("cell", cell), ("binaries", f"{self.folder}/bin"), ("timeout_s", "5"))
         }
         return TransferRoute(cluster="alpha", remote=remote, **sides)

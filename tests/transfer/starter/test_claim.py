@@ -28,9 +28,7 @@ def lead(place: Place, claim: str) -> None:
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
-    (place.folder / "published/queues/transfer-beta").write_bytes(
-        transfer_route.encode_route(known)
-    )
+    (place.folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_route(known))
 
 
 def claims(place: Place) -> set[str]:
@@ -133,10 +131,7 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     place.step()
     (asked,) = place.sent(TransferMessageKind.ASK)
     reply = TransferMessage(
-        kind=TransferMessageKind.RECORD,
-        transfer=TRANSFER,
-        phase=StarterPhase.SUBMITTING,
-        claim=claim,
+        kind=TransferMessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
     )
     reply = reply.but(remote="beta", queue="transfer-beta")
     path = Path(place.task().verdict(asked.wake))
@@ -151,9 +146,7 @@ def test_a_verdict_by_claim_is_of_a_job_that_has_not_run(place: Place) -> None:
     """The other cluster is asked for nothing: it may be silent."""
     lead(place, BY_FILE)
     place.step()
-    place.decide(
-        outcome=TransferOutcome.REQUEUE, claim="home", reason="recalled from beta: it is silent"
-    )
+    place.decide(outcome=TransferOutcome.REQUEUE, claim="home", reason="recalled from beta: it is silent")
     place.down("beta")
     asked = len(place.calls("beta"))
 

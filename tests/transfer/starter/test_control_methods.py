@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_method_intents, control_methods, starter
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
@@ -89,10 +85,7 @@ def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> N
 
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Let something happen while the inputs of a job are carried, which all arrive."""
-    monkeypatch.setattr(
-        "gridbridge.transfer.starter.remote_job_state_match._is_carried",
-        lambda _: meanwhile() or True,
-    )
+    monkeypatch.setattr("gridbridge.transfer.starter.remote_job_state_match._is_carried", lambda _: meanwhile() or True)
 
 
 def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(
@@ -110,15 +103,11 @@ def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_res
     assert (answer.split()[0], released, held, place.away()) == ("wait", [], "hqw", "qw")
 
 
-def test_a_job_resumed_while_its_inputs_are_carried_is_released(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_resumed_while_its_inputs_are_carried_is_released(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def suspend_and_resume() -> None:
         control_methods.note_local_job_suspended(place.task())
         control_method_intents.note_method_intent(
-            place.task().private,
-            DesiredLocalJobState.RUNNING,
-            control_method_intents.boot_clock_sort_key(-1),
+            place.task().private, DesiredLocalJobState.RUNNING, control_method_intents.boot_clock_sort_key(-1)
         )
 
     carries(monkeypatch, suspend_and_resume)
@@ -197,9 +186,7 @@ def test_dead_wins_over_whatever_comes_later(
     assert place.away() is None
 
 
-def test_terminate_ends_a_starter_that_does_not_end_by_itself(
-    place: Place, shell: subprocess.Popen[bytes]
-) -> None:
+def test_terminate_ends_a_starter_that_does_not_end_by_itself(place: Place, shell: subprocess.Popen[bytes]) -> None:
     place.home("dr")
 
     control_methods.terminate_local_job(place.task())
@@ -275,9 +262,7 @@ def test_what_was_put_back_ends_with_99_and_nothing_else_does(
     assert place.away() is None
 
 
-def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
-    place: Place, shell: subprocess.Popen[bytes]
-) -> None:
+def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(place: Place, shell: subprocess.Popen[bytes]) -> None:
     """The name in a question is no transfer's, and would be refused."""
     DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
     place.home("dr")
@@ -285,15 +270,10 @@ def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
     control_methods.terminate_local_job(place.task(RESTARTED="1"))
 
     assert place.task().is_dead()
-    assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (
-        1,
-        [],
-    )
+    assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (1, [])
 
 
-def test_a_deletion_after_it_was_put_back_counts(
-    place: Place, shell: subprocess.Popen[bytes]
-) -> None:
+def test_a_deletion_after_it_was_put_back_counts(place: Place, shell: subprocess.Popen[bytes]) -> None:
     place.step()
 
     place.home("Rq")
@@ -340,9 +320,7 @@ def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Pl
     control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
-        DesiredLocalJobState.DEAD
-    ]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
 def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
@@ -405,9 +383,7 @@ def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
     place: Place, method: Callable[..., None]
 ) -> None:
     place.step()
-    (place.folder / "beta/41").write_text(
-        "hs" if method is control_methods.note_local_job_resumed else "r"
-    )
+    (place.folder / "beta/41").write_text("hs" if method is control_methods.note_local_job_resumed else "r")
     before = place.away()
     place.begin_anew(transfer="gb.alpha.9.0.1")
     method(place.task())
@@ -437,9 +413,7 @@ def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place
     with pytest.raises(control_methods.GridbridgeError):
         control_methods.delete_job_of_killed_starter(place.task())
 
-    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
-        DesiredLocalJobState.DEAD
-    ]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
 def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
@@ -478,9 +452,7 @@ def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
     control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
-        DesiredLocalJobState.DEAD
-    ]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
@@ -526,13 +498,9 @@ def dead_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plant",
-    [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")],
-    ids=["dir", "fifo", "link"],
+    "plant", [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")], ids=["dir", "fifo", "link"]
 )
-def test_nothing_that_lay_in_tmpdir_before_is_a_note(
-    place: Place, plant: Callable[[Path], None]
-) -> None:
+def test_nothing_that_lay_in_tmpdir_before_is_a_note(place: Place, plant: Callable[[Path], None]) -> None:
     """Anybody may have made TMPDIR, and execd then makes it the job owner's as it is."""
     notes, tmpdir = place.folder / "tmp/.gridbridge", place.folder / "tmp"
     notes.rmdir()

@@ -22,9 +22,7 @@ CAME = b"line\n" * 40_000  # more than is read at once
         ("b//ref", "/home/a/./b/ref"),
     ],
 )
-def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(
-    path: str, source: str
-) -> None:
+def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(path: str, source: str) -> None:
     assert _source(StagingFolder(folder="", cwd="/home/a"), path) == source
 
 

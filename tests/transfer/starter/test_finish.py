@@ -35,13 +35,9 @@ def told(folder: Path) -> list[TransferMessage]:
 
 
 def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
-    status = end(
-        tmp_path, TransferMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5")
-    )
+    status = end(tmp_path, TransferMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5"))
 
-    closed = TransferMessage(
-        kind=TransferMessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7"
-    )
+    closed = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7")
     assert (7, [closed], closed) == (
         status,
         told(tmp_path),

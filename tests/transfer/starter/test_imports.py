@@ -9,17 +9,7 @@ ROOT = Path(__file__).parents[3]
 PYTHON = "/usr/bin/python3"  # what gridbridge is installed with
 SHOW = "import sys; sys.path.append({root!r}); import {module}; print(*sorted(sys.modules))"
 
-INTERPRETER = {
-    "_abc",
-    "_collections_abc",
-    "_stat",
-    "abc",
-    "genericpath",
-    "os",
-    "os.path",
-    "posixpath",
-    "stat",
-}
+INTERPRETER = {"_abc", "_collections_abc", "_stat", "abc", "genericpath", "os", "os.path", "posixpath", "stat"}
 MESSAGES = {
     "gridbridge",
     "gridbridge.errors",
@@ -147,8 +137,7 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
     "read",
     [
         "home_job_id_translation as h; h.home_id_stand_ins_script(7, '1')",
-        "remote_job_claim_script as c;"
-        " c.remote_job_claim_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
+        "remote_job_claim_script as c; c.remote_job_claim_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
     ],
 )
 def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
@@ -159,11 +148,7 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 @pytest.mark.parametrize(
     ("away", "other"),
     [
-        (
-            "GridEngineCell(root='', cell='', qmaster_port='', execd_port='',"
-            " binaries='', timeout_s=1)",
-            "oar",
-        ),
+        ("GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
         ("OarServer(timeout_s=1)", "gridengine"),
         ("EmbeddedFolder(path='', python='', timeout_s=1)", "gridengine"),
     ],
@@ -172,9 +157,7 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
     take = f"route; from gridbridge import batch; batch.load_submit_adapter(route.{away})"
 
-    assert f"gridbridge.batch.{other}.submit" not in loaded(
-        f"gridbridge.model.transfer_route as {take}"
-    )
+    assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.transfer_route as {take}")
 
 
 def test_what_is_loaded_is_seen() -> None:

@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_method_intents, control_methods
 from gridbridge.transfer.starter.local_task import LocalTask
 from tests.transfer.starter.cells import TRANSFER, Place
@@ -31,10 +27,7 @@ def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
 
 def told(place: Place) -> list[str]:
     """Return what the service was told, in its order."""
-    return [
-        one.desired
-        for one in sorted(place.sent(TransferMessageKind.INTENT), key=lambda one: one.at)
-    ]
+    return [one.desired for one in sorted(place.sent(TransferMessageKind.INTENT), key=lambda one: one.at)]
 
 
 def see(place: Place, desired: str, age_s: float = 0.0) -> None:
@@ -77,19 +70,13 @@ def test_no_note_but_the_last_is_kept(place: Place) -> None:
     place.step()
 
     names = os.listdir(place.task().private)
-    assert [name for name in names if name.startswith(("asked", "told"))] == [
-        "told.101.5.suspended"
-    ]
+    assert [name for name in names if name.startswith(("asked", "told"))] == ["told.101.5.suspended"]
 
 
-def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(
-    place: Place,
-) -> None:
+def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(place: Place) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while control_method_intents.boot_clock_sort_key() <= control_method_intents.process_start_time(
-        first.pid
-    ):
+    while control_method_intents.boot_clock_sort_key() <= control_method_intents.process_start_time(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
@@ -97,9 +84,7 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 
     assert [*statuses, first.returncode] == [0, 0]
     assert (
-        control_method_intents.desired_state_in_note(
-            control_method_intents.newest_intent_note(place.task().private)
-        )
+        control_method_intents.desired_state_in_note(control_method_intents.newest_intent_note(place.task().private))
         == RUNNING
     )
 
@@ -112,14 +97,10 @@ def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[
         " LocalTask(dict(os.environ)).ask({!r})"
     )
     script = f'{before}; "{sys.executable}" -c "$0" || exit 1; exit 0'
-    return subprocess.Popen(
-        ["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE
-    )
+    return subprocess.Popen(["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE)
 
 
-@pytest.mark.parametrize(
-    ("later_s", "expected"), [(0.5, SUSPENDED), (2.0, RUNNING)], ids=["at once", "later"]
-)
+@pytest.mark.parametrize(("later_s", "expected"), [(0.5, SUSPENDED), (2.0, RUNNING)], ids=["at once", "later"])
 def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
     place: Place, later_s: float, expected: str
 ) -> None:
@@ -130,9 +111,7 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
     task.learn(RUNNING, control_method_intents.boot_clock_sort_key(10 - later_s))
 
     assert (
-        control_method_intents.desired_state_in_note(
-            control_method_intents.newest_intent_note(task.private)
-        )
+        control_method_intents.desired_state_in_note(control_method_intents.newest_intent_note(task.private))
         == expected
     )
 
@@ -151,18 +130,11 @@ def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
 def test_nothing_was_seen_later_than_now(age_s: float) -> None:
     """Else no method would be heard until then."""
-    assert (
-        control_method_intents.boot_clock_sort_key(age_s)[0]
-        <= control_method_intents.boot_clock_sort_key()[0]
-    )
+    assert control_method_intents.boot_clock_sort_key(age_s)[0] <= control_method_intents.boot_clock_sort_key()[0]
 
 
-@pytest.mark.parametrize(
-    ("seen", "before", "after"), [(SUSPENDED, "r", "hs"), (RUNNING, "hs", "r")]
-)
-def test_what_the_service_saw_is_followed_and_told(
-    place: Place, seen: str, before: str, after: str
-) -> None:
+@pytest.mark.parametrize(("seen", "before", "after"), [(SUSPENDED, "r", "hs"), (RUNNING, "hs", "r")])
+def test_what_the_service_saw_is_followed_and_told(place: Place, seen: str, before: str, after: str) -> None:
     """A method that was to tell so was skipped; until the service knows the step is repeated."""
     place.step()
     (place.folder / "beta/41").write_text(before)
@@ -200,9 +172,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
     assert (place.away(), told(place)) == ("r", [SUSPENDED, RUNNING])
 
 
-def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(
-    place: Place,
-) -> None:
+def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(place: Place) -> None:
     note(place.task(), SUSPENDED, control_method_intents.boot_clock_sort_key(30))
     place.step()
     held = place.away()

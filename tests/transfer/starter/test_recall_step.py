@@ -106,9 +106,7 @@ def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
 
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize(
-    ("outcome", "answer"),
-    [(TransferOutcome.ERROR, "exit 99"), (TransferOutcome.EXIT, "exit 3")],
-    ids=["none", "one"],
+    ("outcome", "answer"), [(TransferOutcome.ERROR, "exit 99"), (TransferOutcome.EXIT, "exit 3")], ids=["none", "one"]
 )
 def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_an_end(
     recalled: Place, outcome: str, answer: str
@@ -154,9 +152,7 @@ def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_
 
 
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen dying", "gone"])
-@pytest.mark.parametrize(
-    ("signal", "answer"), [("9", "exit 99"), ("12", "exit 99"), ("11", "signal 11")]
-)
+@pytest.mark.parametrize(("signal", "answer"), [("9", "exit 99"), ("12", "exit 99"), ("11", "signal 11")])
 def test_what_starts_before_a_deletion_without_an_answer_runs_again(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
 ) -> None:
@@ -195,9 +191,7 @@ def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
     assert recalled.step() == "exit 99"
 
 
-def test_a_job_that_can_not_be_recalled_is_let_be(
-    recalled: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_can_not_be_recalled_is_let_be(recalled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service takes back a wish that nobody heeds."""
     monkeypatch.setattr(batch, "RECALLERS", {})
 

@@ -15,13 +15,7 @@ from typing import Any
 import pytest
 
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.starter.sensor import (
-    NOTHING_YET,
-    QUIT,
-    REPORT,
-    ExecdRequests,
-    HostLoadSensor,
-)
+from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, ExecdRequests, HostLoadSensor
 from tests.program.work.test_threads import without_room
 from tests.shell.holders import a_holder
 
@@ -61,9 +55,7 @@ def report(home: Path) -> bytes:
 
 
 def a_sensor(home: Path, *program: str) -> HostLoadSensor:
-    return HostLoadSensor(
-        "n1", str(home), str(home.parent / "sensor.log"), program or ("/bin/false",)
-    )
+    return HostLoadSensor("n1", str(home), str(home.parent / "sensor.log"), program or ("/bin/false",))
 
 
 class Execd:
@@ -264,9 +256,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
-def test_what_the_service_did_not_write_is_no_value(
-    home: Path, spoil: Callable[[Path], object]
-) -> None:
+def test_what_the_service_did_not_write_is_no_value(home: Path, spoil: Callable[[Path], object]) -> None:
     """Where nothing was known before, none is reported; else those that close the queues."""
     sensor = a_sensor(home)
     publish(home)

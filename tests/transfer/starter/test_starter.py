@@ -21,12 +21,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
 )
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.starter_shell_answers import (
-    EARLY_S,
-    UNABLE,
-    end_without_route,
-    retry_step_later,
-)
+from gridbridge.transfer.starter.starter_shell_answers import EARLY_S, UNABLE, end_without_route, retry_step_later
 from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
 
@@ -46,10 +41,7 @@ def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) 
     assert place.away() == "qw"
     assert answer.split()[:2] == ["wait", "60"]
     assert answer.endswith(f"/{TRANSFER}")
-    assert [call.split()[1:3] for call in place.calls("qalter")] == [
-        ["qalter", "-a"],
-        ["qalter", "-N"],
-    ]
+    assert [call.split()[1:3] for call in place.calls("qalter")] == [["qalter", "-a"], ["qalter", "-N"]]
 
 
 def test_a_job_that_was_just_submitted_is_not_asked_about(place: Place) -> None:
@@ -108,22 +100,9 @@ def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
         (REMOTE, "3", "none", []),
         (QUEUE.format("transfer-beta"), "3", "none", []),
         (QUEUE.format("all.q"), "undefined", "start", [DEFER]),
-        (
-            f"{QUEUE.format('transfer-beta')}{NOTE.format('gridbridge_queues', '*')}",
-            "3",
-            "hold",
-            ["-h u 7.3"],
-        ),
+        (f"{QUEUE.format('transfer-beta')}{NOTE.format('gridbridge_queues', '*')}", "3", "hold", ["-h u 7.3"]),
     ],
-    ids=[
-        "a job",
-        "a task",
-        "to leave",
-        "a task to leave",
-        "by queue",
-        "or here",
-        "pinned just now",
-    ],
+    ids=["a job", "a task", "to leave", "a task to leave", "by queue", "or here", "pinned just now"],
 )
 def test_a_task_that_could_start_here_is_guarded(
     place: Place, asks: str, task: str, guard: str, calls: list[str]
@@ -221,9 +200,7 @@ def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) 
     answer = place.step()
 
     assert answer.startswith("again ")
-    assert [message.transfer for message in place.sent(TransferMessageKind.ASK)] == [
-        "gb.alpha.7.0.0"
-    ]
+    assert [message.transfer for message in place.sent(TransferMessageKind.ASK)] == ["gb.alpha.7.0.0"]
     assert place.away() is None
 
 
@@ -254,17 +231,13 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
 
 def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
     """A pause is a half to the whole of the longest, by chance."""
-    pauses_s = [
-        int(retry_step_later(place.task(), TransferMessage()).split()[1]) for _ in range(40)
-    ][-30:]
+    pauses_s = [int(retry_step_later(place.task(), TransferMessage()).split()[1]) for _ in range(40)][-30:]
 
     assert len(set(pauses_s)) > 1
     assert 30 < min(pauses_s) <= max(pauses_s) <= 61
 
 
-def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(
-    place: Place,
-) -> None:
+def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(place: Place) -> None:
     """The service may have lost it, and its FIFO; what others did to the remote job stays."""
     place.step()
     place.task().ask(DesiredLocalJobState.RUNNING)
@@ -301,9 +274,7 @@ def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> No
 
     assert answer == "exit 100"
     told = (place.folder / "active/error").read_text()
-    assert (
-        told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
-    )
+    assert told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
 
 
 @pytest.mark.parametrize(
@@ -397,10 +368,7 @@ def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> No
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
     mark = "-hard -l h_rt=1:0:0 -hard -l remote=false -ac gridbridge_refused=beta has no h_rt"
-    assert place.calls("alpha qalter")[1:] == [
-        f"alpha qalter {mark}: no limits there 7",
-        f"alpha qalter {UNDEFER}",
-    ]
+    assert place.calls("alpha qalter")[1:] == [f"alpha qalter {mark}: no limits there 7", f"alpha qalter {UNDEFER}"]
     assert [closed.outcome for closed in place.sent(TransferMessageKind.CLOSED)] == ["requeue"]
 
 
@@ -514,9 +482,7 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
     assert place.away() is None
     place.decide(outcome="signal", signal="12")
     assert place.step() == "signal 12"
-    assert [closed.desired for closed in place.sent(TransferMessageKind.CLOSED)] == [
-        DesiredLocalJobState.DEAD
-    ]
+    assert [closed.desired for closed in place.sent(TransferMessageKind.CLOSED)] == [DesiredLocalJobState.DEAD]
 
 
 @pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
@@ -592,9 +558,7 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
     for name in ("qalter", "qstat"):
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
-    answers = [
-        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)
-    ]
+    answers = [run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
 
     assert answers == ["again"] * UNABLE + ["exit"]
     assert "h_vmem" in (place.folder / "active" / "error").read_text()
@@ -603,9 +567,7 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
 def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     place.down("alpha")
 
-    answers = {
-        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)
-    }
+    answers = {run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
 
     assert answers == {"again"}
 
@@ -628,20 +590,11 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
 def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     """The service goes by causes, whatever is said of them."""
     place.step()
-    for cause in (
-        TransferFailureCause.HERE,
-        TransferFailureCause.HERE,
-        TransferFailureCause.UNREACHED,
-    ):
+    for cause in (TransferFailureCause.HERE, TransferFailureCause.HERE, TransferFailureCause.UNREACHED):
         place.task().excuse("no answer", cause)
 
-    told = sorted(
-        (one.at, one.cause) for one in place.sent(TransferMessageKind.RECORD) if one.cause
-    )
-    assert [cause for _, cause in told] == [
-        TransferFailureCause.HERE,
-        TransferFailureCause.UNREACHED,
-    ]
+    told = sorted((one.at, one.cause) for one in place.sent(TransferMessageKind.RECORD) if one.cause)
+    assert [cause for _, cause in told] == [TransferFailureCause.HERE, TransferFailureCause.UNREACHED]
 
 
 @pytest.mark.parametrize(
@@ -652,16 +605,11 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
             encode_local_only_queues(LocalOnlyQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
-        (
-            encode_local_only_queues(LocalOnlyQueues(queues="all.q,big.q")),
-            "-q all.q,big.q -hard -l h_rt=INFINITY",
-        ),
+        (encode_local_only_queues(LocalOnlyQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
     ],
     ids=["no queue back", "all say so", "some do"],
 )
-def test_a_job_is_not_submitted_to_a_queue_that_would_send_it_on(
-    place: Place, told: bytes, expected: str
-) -> None:
+def test_a_job_is_not_submitted_to_a_queue_that_would_send_it_on(place: Place, told: bytes, expected: str) -> None:
     if told:
         (place.folder / "published/stays").mkdir()
         (place.folder / "published/stays/beta").write_bytes(told)

@@ -51,13 +51,7 @@ class Starter:
         folder = str(self.folder)
         self.process = subprocess.Popen(
             # a shell can't take back what was ignored when it began, as under nohup
-            [
-                "/usr/bin/env",
-                "--default-signal",
-                f"/bin/{self.shell}",
-                str(self.script),
-                "argument",
-            ],
+            ["/usr/bin/env", "--default-signal", f"/bin/{self.shell}", str(self.script), "argument"],
             env={"TMPDIR": folder, "SGE_JOB_SPOOL_DIR": folder, "PATH": "/nowhere"},
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -293,9 +287,7 @@ def test_a_transfer_under_way_is_never_given_up(starter: Starter) -> None:
     assert starter.ends() == 3
 
 
-def test_notes_of_before_a_power_cut_are_gone_but_not_those_of_an_early_method(
-    starter: Starter,
-) -> None:
+def test_notes_of_before_a_power_cut_are_gone_but_not_those_of_an_early_method(starter: Starter) -> None:
     notes, config = starter.folder / ".gridbridge", starter.folder / "config"
     notes.mkdir()
     (notes / "record").touch()

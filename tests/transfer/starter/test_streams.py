@@ -21,9 +21,7 @@ def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]
     ],
     ids=["none", "output", "error", "input"],
 )
-def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(
-    env: dict[str, str], expected: bool
-) -> None:
+def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(env: dict[str, str], expected: bool) -> None:
     assert expected is remote_job_spec.has_standard_stream_files(env)
 
 

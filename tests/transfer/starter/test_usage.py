@@ -95,9 +95,7 @@ def job(tmp_path: Path) -> Job:
 
 
 @pytest.mark.parametrize("shell", [("/bin/sh", "-p"), ("/bin/bash", "-p")], ids=["dash", "bash"])
-def test_the_remote_figures_take_the_place_of_the_starters(
-    job: Job, shell: tuple[str, str]
-) -> None:
+def test_the_remote_figures_take_the_place_of_the_starters(job: Job, shell: tuple[str, str]) -> None:
     job.publish()
 
     assert job.account(*shell) == REMOTE
@@ -215,9 +213,7 @@ def test_the_owners_epilog_runs_where_the_starter_was_killed(job: Job, tmp_path:
     fake.write_text(f'#!/bin/sh\necho "$TMPDIR $*" >{own}\n')
     fake.chmod(0o755)
     text = EPILOG.read_text().replace("setpriv --reuid", f"{fake} --reuid")
-    (tmp_path / "usage").write_text(
-        text.replace(PUBLISHED, job.shown).replace(LOG, f"{job.root}/log")
-    )
+    (tmp_path / "usage").write_text(text.replace(PUBLISHED, job.shown).replace(LOG, f"{job.root}/log"))
     run = f"cd {job.folder} && /bin/sh -p {tmp_path}/usage; exit $?"
     subprocess.run(("/bin/sh", "-c", run), check=True)
 

@@ -68,11 +68,7 @@ def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
 
 
 def _read_begun(document: bytes) -> list[int]:
-    return [
-        int(text)
-        for tag, text in iterate_leaf_texts(iterate_xml_elements(document))
-        if tag == "JAT_task_number"
-    ]
+    return [int(text) for tag, text in iterate_leaf_texts(iterate_xml_elements(document)) if tag == "JAT_task_number"]
 
 
 def _read_caps(document: bytes) -> dict[int, int]:

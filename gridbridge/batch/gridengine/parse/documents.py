@@ -17,9 +17,7 @@ _PARTS = {"queue_info", "job_info"}  # elements that qstat prints even if empty
 _Value = TypeVar("_Value")
 
 
-def parse_repaired_xml(
-    data: bytes, read: Callable[[bytes], _Value], program: str = "qstat"
-) -> _Value:
+def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
     """Parse a document, repaired if necessary; the ParseError names the program."""
     if b"<!" in data:  # a DTD: its entities could expand to anything; qstat escapes each `<`
         raise ParseError(f"{program}: a document with declarations")
@@ -49,9 +47,7 @@ def _not_xml(data: bytes, program: str) -> str:
     return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
 
 
-def iterate_xml_elements(
-    document: bytes, *tags: str
-) -> "etree.iterparse[tuple[str, etree._Element]]":
+def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
     """Yield a document's elements of these tags as they end; all elements without tags."""
     return etree.iterparse(
         BytesIO(document),

@@ -55,11 +55,7 @@ def parse_cluster_snapshot(
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
     lists = parse_repaired_xml(data, read)
-    own = (
-        queue
-        for queue in lists.queues
-        if not queue.sends_away and queue.queue not in transfer_queues
-    )
+    own = (queue for queue in lists.queues if not queue.sends_away and queue.queue not in transfer_queues)
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
@@ -80,9 +76,7 @@ def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
 class _Lists:
     """The queues and jobs that one pass through a document gathers."""
 
-    def __init__(
-        self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
-    ) -> None:
+    def __init__(self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> None:
         self.queues: list[QueueInstanceStatus] = []
         self.jobs: dict[int, tuple[JobListRow, ...]] = {}
         self._wanted = job_ids
@@ -92,9 +86,7 @@ class _Lists:
 
     @property
     def pending(self) -> int:
-        return sum(
-            n for text, n in self._tasks.items() if parse_job_state_log_unknown(text).can_start
-        )
+        return sum(n for text, n in self._tasks.items() if parse_job_state_log_unknown(text).can_start)
 
     def take(self, element: "_Element") -> None:
         leafs = {child.tag: child.text or "" for child in element}
@@ -118,9 +110,7 @@ def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, 
     return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
 
 
-def _read_lists(
-    document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
-) -> _Lists:
+def _read_lists(document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> _Lists:
     lists = _Lists(job_ids, uncounted, zone)
     for_each_listed_job_and_queue(document, lists.take)
     return lists

@@ -62,8 +62,6 @@ class CampaignNearEnd:
 class SpeculationScheduler(Protocol):
     """A module with a function that chooses speculative attempts near a campaign's end."""
 
-    def choose_speculative_attempts(
-        self, end: CampaignNearEnd, /
-    ) -> tuple[SpeculativeAttempts, ...]:
+    def choose_speculative_attempts(self, end: CampaignNearEnd, /) -> tuple[SpeculativeAttempts, ...]:
         """Return which tasks get a speculative attempt at which cluster."""
         ...

@@ -3,17 +3,11 @@
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.schedulers import speculative, test_campaigns, workqueue
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import (
-    CampaignScheduler,
-    SpeculationScheduler,
-)
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignScheduler, SpeculationScheduler
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
 
-BY_TYPE: Mapping[CampaignType, CampaignScheduler] = {
-    CampaignType.TEST: test_campaigns,
-    CampaignType.DEFAULT: workqueue,
-}
+BY_TYPE: Mapping[CampaignType, CampaignScheduler] = {CampaignType.TEST: test_campaigns, CampaignType.DEFAULT: workqueue}
 AT_THE_END: Mapping[CampaignType, SpeculationScheduler] = {
     CampaignType.DEFAULT: speculative
 }  # campaigns of other types get no speculative attempts

@@ -31,23 +31,17 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
     beyond_s = max(beyond_s, end.limits.least_s)
     chosen: dict[str, list[int]] = {}
     for task, clusters in _late(end, beyond_s):
-        cluster = next(
-            (name for name, room in free.items() if room > 0 and name not in clusters), ""
-        )
+        cluster = next((name for name, room in free.items() if room > 0 and name not in clusters), "")
         if cluster:
             free[cluster] -= 1
             chosen.setdefault(cluster, []).append(task)
     return tuple(
-        SpeculativeAttempts(
-            campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s)
-        )
+        SpeculativeAttempts(campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s))
         for name, tasks in chosen.items()
     )
 
 
-def is_campaign_near_end(
-    unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSection
-) -> bool:
+def is_campaign_near_end(unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSection) -> bool:
     """Say whether few tasks are left, or all were sent long ago.
 
     Few tasks are fewer than could start at once on the slots left by other campaigns.
@@ -67,20 +61,13 @@ def _late(end: CampaignNearEnd, beyond_s: float) -> Iterable[tuple[int, frozense
     of_task: dict[int, list[LiveAttempt]] = {}
     for attempt in end.live:
         of_task.setdefault(attempt.task, []).append(attempt)
-    youngest = {
-        task: min(attempt.elapsed_s for attempt in attempts) for task, attempts in of_task.items()
-    }
+    youngest = {task: min(attempt.elapsed_s for attempt in attempts) for task, attempts in of_task.items()}
     late = (
         task
         for task, elapsed_s in youngest.items()
         if elapsed_s > beyond_s and end.made.get(task, 0) < end.limits.copies
     )
     return [
-        (
-            task,
-            frozenset(attempt.cluster for attempt in of_task[task]).union(
-                end.failed_at.get(task, ())
-            ),
-        )
+        (task, frozenset(attempt.cluster for attempt in of_task[task]).union(end.failed_at.get(task, ())))
         for task in sorted(late, key=lambda task: (-youngest[task], task))
     ]

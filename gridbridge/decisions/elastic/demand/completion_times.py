@@ -22,9 +22,7 @@ SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 Runtimes = Mapping[tuple[str, str], float]  # mean s, by owner and job name
 
 
-def waiting_tasks_slot_seconds(
-    pending_shapes: Iterable[StartableTasksOfShape], runtimes: Runtimes
-) -> float | None:
+def waiting_tasks_slot_seconds(pending_shapes: Iterable[StartableTasksOfShape], runtimes: Runtimes) -> float | None:
     """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
     for pending_shape in pending_shapes:
@@ -36,9 +34,7 @@ def waiting_tasks_slot_seconds(
     return total
 
 
-def running_tasks_slot_seconds(
-    begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
-) -> float | None:
+def running_tasks_slot_seconds(begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime) -> float | None:
     """Return the slot-seconds that running tasks still need; None if a run time is unknown.
 
     A task beyond its usual run time is expected to run on for as long as its excess so far.
@@ -80,9 +76,7 @@ class TransferQueueSlotsAndDelays:
         self._rooms = rooms  # the queues' full capacity
         self._ground = placement
 
-    def sooner(
-        self, pending_shape: StartableTasksOfShape, boot_s: float, late_s: float
-    ) -> tuple[str, float] | None:
+    def sooner(self, pending_shape: StartableTasksOfShape, boot_s: float, late_s: float) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if sooner than a new node boots.
 
         `late_s` is the time since the task could first have caused a new node. A queue that
@@ -104,10 +98,7 @@ class TransferQueueSlotsAndDelays:
     def _takes(self, pending_shape: StartableTasksOfShape, queue: str) -> bool:
         """Say whether a transfer queue would accept such a task."""
         need, rooms = pending_shape.need, self._rooms.get(queue, ())
-        return (
-            sum(count_task_pieces_for_host(need, room, self._ground) for room in rooms)
-            >= need.pieces
-        )
+        return sum(count_task_pieces_for_host(need, room, self._ground) for room in rooms) >= need.pieces
 
     def take(self, queue: str, pending_shape: StartableTasksOfShape, tasks: int) -> int:
         """Reserve the slots of tasks that a transfer queue can start; return how many."""

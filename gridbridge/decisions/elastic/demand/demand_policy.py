@@ -10,10 +10,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     nodes_by_name_without_standby,
 )
 from gridbridge.decisions.elastic.demand import completion_times, node_budget
-from gridbridge.decisions.elastic.demand.demand_round_context import (
-    DemandRoundContext,
-    prepare_demand_round,
-)
+from gridbridge.decisions.elastic.demand.demand_round_context import DemandRoundContext, prepare_demand_round
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_unopened_hosts,
     is_node_arriving_in_time,
@@ -33,10 +30,7 @@ from gridbridge.decisions.elastic.demand.scale_up import (
     plan_nodes_for_tasks_without_room,
     refuse_task_that_needs_too_many_nodes,
 )
-from gridbridge.decisions.elastic.demand.task_packing import (
-    pack_tasks_first_fit,
-    pack_tasks_with_alternatives,
-)
+from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, pack_tasks_with_alternatives
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
@@ -56,11 +50,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     WaitingJobsHistory,
 )
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 
@@ -99,9 +89,7 @@ def plan_balance_by_demand(
         return replace(plan, verdict=BalancePlanReason.NO_MAXIMUM)
     if are_too_many_hosts_unready(situation):
         return replace(plan, verdict=BalancePlanReason.UNREADY)
-    if unpaid := node_budget.idle_nodes_beyond_month_budget(
-        situation, rules, demand, pools, context.order
-    ):
+    if unpaid := node_budget.idle_nodes_beyond_month_budget(situation, rules, demand, pools, context.order):
         return replace(plan, verdict=BalancePlanReason.MONTH_SPENT, remove=unpaid)
     if dear := node_budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
         return replace(plan, verdict=BalancePlanReason.TOO_DEAR, remove=dear)
@@ -114,38 +102,21 @@ def plan_balance_by_demand(
 
 def _demand(
     context: DemandRoundContext,
-) -> tuple[
-    tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WaitingJobsHistory]
-]:
+) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WaitingJobsHistory]]:
     """Return the demand, refusals of other jobs, and the waiting jobs' new history."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = startable_demand_and_refusals(
-        situation,
-        most_slots_on_one_host(situation.cell, [offer.room for offer in context.offers]),
-        still.keys(),
+        situation, most_slots_on_one_host(situation.cell, [offer.room for offer in context.offers]), still.keys()
     )
-    rows = {
-        **still,
-        **mark_jobs_stuck_despite_room(
-            demand, situation, context.there, context.placement, after_s
-        ),
-    }
-    return (
-        demand_without_stuck_jobs(demand, rows),
-        (*refused, *stuck_job_refusals(situation, rows)),
-        rows,
-    )
+    rows = {**still, **mark_jobs_stuck_despite_room(demand, situation, context.there, context.placement, after_s)}
+    return (demand_without_stuck_jobs(demand, rows), (*refused, *stuck_job_refusals(situation, rows)), rows)
 
 
-def _figures(
-    context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
-) -> BalanceFigures:
+def _figures(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> BalanceFigures:
     situation = context.situation
     nodes, by_host = nodes_by_name_without_standby(situation), ordinary_queues_by_host(situation)
-    usable = [
-        instance for instances in by_host.values() for instance in instances if instance.is_usable
-    ]
+    usable = [instance for instances in by_host.values() for instance in instances if instance.is_usable]
     hosts, unready = count_unready_hosts(situation)
     return BalanceFigures(
         nodes=len(nodes),
@@ -158,13 +129,10 @@ def _figures(
         slots=sum(instance.total for instance in usable),
         slots_per_node=None,
         waited_s=max((pending_shape.waited_s for pending_shape in demand), default=0.0),
-        unchanged_s=None
-        if situation.last_change is None
-        else elapsed_s(situation.last_change, situation.now),
+        unchanged_s=None if situation.last_change is None else elapsed_s(situation.last_change, situation.now),
         tasks=sum(pending_shape.tasks for pending_shape in demand),
         coming=sum(
-            is_node_arriving_in_time(node, situation, context.demand.boot_timeout_s)
-            for node in situation.nodes
+            is_node_arriving_in_time(node, situation, context.demand.boot_timeout_s) for node in situation.nodes
         ),
         most=context.most,
         least=context.least,
@@ -174,20 +142,14 @@ def _figures(
     )
 
 
-def _packed(
-    context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
-) -> WaitingTaskPacking:
+def _packed(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
     Tasks that may already add nodes come first, among them those with large requirements.
     """
     blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfShape, int]]()
     in_order = sorted(
-        demand,
-        key=lambda pending_shape: (
-            not _is_ripe(pending_shape, context.demand),
-            _size(pending_shape.need),
-        ),
+        demand, key=lambda pending_shape: (not _is_ripe(pending_shape, context.demand), _size(pending_shape.need))
     )
     for pending_shape in in_order:
         placed, blocks = pack_tasks_with_alternatives(
@@ -201,20 +163,14 @@ def _packed(
         placed, blocks = pack_tasks_first_fit(need, number, blocks, context.placement)
         if placed < number:
             buffer.append((need, number - placed))
-    return WaitingTaskPacking(
-        blocks=blocks, fit=fit, left=_possible(unplaced, context), buffer=tuple(buffer)
-    )
+    return WaitingTaskPacking(blocks=blocks, fit=fit, left=_possible(unplaced, context), buffer=tuple(buffer))
 
 
 def _possible(
     unplaced: Sequence[tuple[StartableTasksOfShape, int]], context: DemandRoundContext
 ) -> tuple[tuple[StartableTasksOfShape, int], ...]:
     """Reduce each task's alternative requirements to the smallest that new nodes could meet."""
-    rooms = (
-        _whole_host_rooms(context)
-        if any(pending_shape.others for pending_shape, _ in unplaced)
-        else ()
-    )
+    rooms = _whole_host_rooms(context) if any(pending_shape.others for pending_shape, _ in unplaced) else ()
 
     def chosen(pending_shape: StartableTasksOfShape) -> StartableTasksOfShape:
         if not pending_shape.others:
@@ -229,19 +185,11 @@ def _possible(
     return tuple((chosen(pending_shape), tasks) for pending_shape, tasks in unplaced)
 
 
-def _impossible(
-    context: DemandRoundContext, packed: WaitingTaskPacking
-) -> Iterator[BalanceRefusal]:
+def _impossible(context: DemandRoundContext, packed: WaitingTaskPacking) -> Iterator[BalanceRefusal]:
     """Return a refusal for each job that no new node could run."""
-    rooms = (
-        _whole_host_rooms(context)
-        if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left)
-        else ()
-    )
+    rooms = _whole_host_rooms(context) if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left) else ()
     for pending_shape, _ in packed.left:
-        why = why_no_new_node_could_run_task(
-            pending_shape.need, context.offers, context.placement, rooms
-        )
+        why = why_no_new_node_could_run_task(pending_shape.need, context.offers, context.placement, rooms)
         yield from repeat_refusal_for_jobs(why, pending_shape.jobs)
 
 
@@ -249,9 +197,7 @@ def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostC
     """Return each host's capacity as if the host were empty, with the pool of its node."""
     situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
-    rooms = capacity_of_unopened_hosts(
-        situation, ordinary_queues_by_host(situation), context.placement, patterns
-    )
+    rooms = capacity_of_unopened_hosts(situation, ordinary_queues_by_host(situation), context.placement, patterns)
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
@@ -259,11 +205,7 @@ def _buffer(context: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
     """Return the configured spare capacity as requirements: whole nodes, and slots."""
     own = (context.rules.queue,)
     nodes = TaskRequirement(is_exclusive=True, queues=own), context.demand.spare_nodes
-    return [
-        share
-        for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots))
-        if share[1]
-    ]
+    return [share for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots)) if share[1]]
 
 
 def _is_ripe(pending_shape: StartableTasksOfShape, demand: DemandPolicySection) -> bool:
@@ -277,17 +219,12 @@ def _size(need: TaskRequirement) -> tuple[object, ...]:
 
 
 def _grown(
-    plan: BalancePlan,
-    context: DemandRoundContext,
-    packed: WaitingTaskPacking,
-    demand: Sequence[StartableTasksOfShape],
+    plan: BalancePlan, context: DemandRoundContext, packed: WaitingTaskPacking, demand: Sequence[StartableTasksOfShape]
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = context.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
-        return replace(
-            plan, verdict=BalancePlanReason.ALL_FIT if demand else BalancePlanReason.NO_NEED
-        )
+        return replace(plan, verdict=BalancePlanReason.ALL_FIT if demand else BalancePlanReason.NO_NEED)
     since = plan.figures.unchanged_s
     if since is not None and since < context.demand.grow_pause_s:
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
@@ -295,11 +232,7 @@ def _grown(
     if packed.left and not ripe and not packed.buffer and short <= 0:
         return replace(plan, verdict=BalancePlanReason.NOT_YET)
     plan, ripe = _patient(plan, context, ripe, demand)
-    if (
-        plan.verdict in (BalancePlanReason.SOON, BalancePlanReason.ELSEWHERE)
-        and short <= 0
-        and not packed.buffer
-    ):
+    if plan.verdict in (BalancePlanReason.SOON, BalancePlanReason.ELSEWHERE) and short <= 0 and not packed.buffer:
         return plan
     return _bought(plan, context, packed, ripe, short)
 
@@ -313,11 +246,7 @@ def _patient(
     """Leave out tasks that finish soon without new nodes, here or through a transfer queue."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
-    if (
-        ripe
-        and demand.target_wait_s
-        and all(_could_run(pending_shape.need, context) for pending_shape, _ in ripe)
-    ):
+    if ripe and demand.target_wait_s and all(_could_run(pending_shape.need, context) for pending_shape, _ in ripe):
         slot_s, within_s = _slot_s(context, pending_shapes), demand.target_wait_s + figures.boot_s
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
@@ -351,9 +280,7 @@ def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # the owners of the running tasks are unknown
     begun = (tasks for instance in usable for tasks in instance.begun)
-    running_s = completion_times.running_tasks_slot_seconds(
-        begun, situation.runtimes, situation.now
-    )
+    running_s = completion_times.running_tasks_slot_seconds(begun, situation.runtimes, situation.now)
     waiting_s = completion_times.waiting_tasks_slot_seconds(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
@@ -361,9 +288,7 @@ def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
 def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlotsAndDelays:
     situation = context.situation
     rooms = transfer_queue_capacity(
-        situation,
-        context.placement,
-        requested_host_patterns(row.shape for row in situation.cell.waiting),
+        situation, context.placement, requested_host_patterns(row.shape for row in situation.cell.waiting)
     )
     return completion_times.TransferQueueSlotsAndDelays(
         situation.elsewhere, situation.elsewhere_free, rooms, context.placement
@@ -372,10 +297,7 @@ def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlo
 
 def _could_run(need: TaskRequirement, context: DemandRoundContext) -> bool:
     """Say whether a present host would have enough slots for a task if the host were empty."""
-    return any(
-        instance.total >= need.slots and instance.is_usable
-        for instance in context.situation.cell.instances
-    )
+    return any(instance.total >= need.slots and instance.is_usable for instance in context.situation.cell.instances)
 
 
 def _bought(
@@ -398,9 +320,7 @@ def _bought(
         if plan_nodes_for_tasks_without_room(pending_shape.need, tasks, progress):
             jobs = [job for job in pending_shape.jobs if job not in refused]
             refusals.extend(
-                repeat_refusal_for_jobs(
-                    refuse_task_that_needs_too_many_nodes(pending_shape.need, progress), jobs
-                )
+                repeat_refusal_for_jobs(refuse_task_that_needs_too_many_nodes(pending_shape.need, progress), jobs)
             )
     for need, number in packed.buffer:
         plan_nodes_for_tasks_without_room(need, number, progress)
@@ -409,16 +329,11 @@ def _bought(
 
 def _purse(context: DemandRoundContext, nodes: int) -> NewNodeLimits:
     settings = context.rules, context.demand, context.pools
-    return new_node_limits_by_budgets(
-        context.situation, *settings, context.most, nodes, context.least
-    )
+    return new_node_limits_by_budgets(context.situation, *settings, context.most, nodes, context.least)
 
 
 def _first(
-    plan: BalancePlan,
-    context: DemandRoundContext,
-    ripe: list[tuple[StartableTasksOfShape, int]],
-    short: int,
+    plan: BalancePlan, context: DemandRoundContext, ripe: list[tuple[StartableTasksOfShape, int]], short: int
 ) -> BalancePlan:
     """Add the first nodes of a cluster that has no node to compare with."""
     if plan.figures.coming:
@@ -426,14 +341,10 @@ def _first(
     room = context.most - plan.figures.nodes
     nodes = max(short, 1 if ripe else 0)
     verdict = BalancePlanReason.BELOW_MINIMUM if short > 0 else BalancePlanReason.NO_SLOTS
-    return replace(
-        plan, verdict=verdict if room > 0 else BalancePlanReason.FULL, add=max(0, min(nodes, room))
-    )
+    return replace(plan, verdict=verdict if room > 0 else BalancePlanReason.FULL, add=max(0, min(nodes, room)))
 
 
-def _purchased(
-    plan: BalancePlan, context: DemandRoundContext, progress: ScaleUpProgress, short: int
-) -> BalancePlan:
+def _purchased(plan: BalancePlan, context: DemandRoundContext, progress: ScaleUpProgress, short: int) -> BalancePlan:
     """Return the plan with the chosen nodes of one pool, or with the standby hosts to wake.
 
     A round that wakes hosts adds no nodes.
@@ -449,9 +360,7 @@ def _purchased(
         verdict = progress.hindrances[0] if progress.hindrances else BalancePlanReason.NO_NODE
         if progress.hindrances and progress.limits.closed:
             verdict = progress.limits.closed
-        return replace(
-            plan, verdict=verdict if plan.verdict is BalancePlanReason.NO_NEED else plan.verdict
-        )
+        return replace(plan, verdict=verdict if plan.verdict is BalancePlanReason.NO_NEED else plan.verdict)
     price = next(offer.price for offer in context.offers if offer.name == pool)
     return replace(
         plan,
@@ -472,13 +381,7 @@ def _minimum(plan: BalancePlan, context: DemandRoundContext, short: int) -> Bala
             return replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM, wake=offer.hosts[:number])
         if number > 0:
             figures = replace(plan.figures, price=offer.price)
-            return replace(
-                plan,
-                verdict=BalancePlanReason.BELOW_MINIMUM,
-                add=number,
-                pool=offer.name,
-                figures=figures,
-            )
+            return replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM, add=number, pool=offer.name, figures=figures)
     first = context.offers[0]
     hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
     return replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM, hindrance=hindrance)

@@ -19,16 +19,9 @@ from gridbridge.decisions.elastic.demand.new_node_offers import (
 )
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_count_limits_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
-    CellPlacementRules,
-    HostBlocks,
-)
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import CellPlacementRules, HostBlocks
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +57,9 @@ def prepare_demand_round(
     rooms = {offer.name: offer.room for offer in pool_offers}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
-    standing_rooms = free_capacity_of_working_hosts(
-        situation, placement, patterns, tuple(reversed(order))
-    )
-    poolless = (
-        node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms
-    )
-    own = capacity_of_unopened_hosts(
-        situation, (*poolless, *(situation.standby or ())), placement, patterns
-    )
+    standing_rooms = free_capacity_of_working_hosts(situation, placement, patterns, tuple(reversed(order)))
+    poolless = (node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms)
+    own = capacity_of_unopened_hosts(situation, (*poolless, *(situation.standby or ())), placement, patterns)
     arriving = capacity_of_arriving_nodes(situation, rooms, own, demand.boot_timeout_s)
     least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
     return DemandRoundContext(

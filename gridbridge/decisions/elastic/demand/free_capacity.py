@@ -15,10 +15,7 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     merge_hosts_of_equal_capacity,
     parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.request_expressions import (
-    drop_domains_from_expression,
-    request_expression_matches,
-)
+from gridbridge.decisions.elastic.request_expressions import drop_domains_from_expression, request_expression_matches
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell_configuration import ARCH, CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import (
@@ -61,8 +58,7 @@ def collect_cell_placement_facts(situation: BalanceSituation, queue: str) -> Cel
         offered=offered,
         is_told=bool(hosts),
         is_reported=is_reported,
-        is_new_silent=is_reported
-        and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
+        is_new_silent=is_reported and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
         in_cell=frozenset(name for name, _ in situation.cell.left),
         closed=queues_closed_everywhere(situation),
     )
@@ -79,9 +75,7 @@ def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequenc
     """
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
-    return (
-        nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
-    )
+    return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
 
 
 def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
@@ -91,9 +85,7 @@ def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
 def requested_host_patterns(shapes: Iterable[TaskResourceRequests]) -> frozenset[str]:
     """Return the host patterns that tasks request by -q QUEUE@HOST or -l hostname."""
     all_shapes = tuple(shapes)
-    queues = (
-        queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue
-    )
+    queues = (queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue)
     requests = (pair for shape in all_shapes for pair in shape.requests)
     hosts = (f"{ASKED}{text}" for name, text in requests if resource_long_name(name) == HOSTNAME)
     return frozenset((*queues, *hosts))
@@ -108,9 +100,7 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[Queue
     return by_host
 
 
-def is_best_effort_or_transfer_queue(
-    queue: str, situation: BalanceSituation, host: str = ""
-) -> bool:
+def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
     """Say whether a queue is a best-effort or transfer queue, on one host if given.
 
     Tasks in such queues do not make a host busy.
@@ -144,9 +134,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
 
     Nodes that join, leave or stand by are ignored: the balancer itself closes their queues.
     """
-    ours = NodesByHostName(
-        node for node in situation.nodes if node.state is not ElasticNodeState.READY
-    )
+    ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
     for instance in situation.cell.instances:
         if ours.of_host(instance.host):
@@ -164,10 +152,7 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
 
 
 def free_capacity_of_working_hosts(
-    situation: BalanceSituation,
-    placement: CellPlacementRules,
-    patterns: frozenset[str],
-    keep: Sequence[str],
+    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str], keep: Sequence[str]
 ) -> HostBlocks:
     """Return the free capacity of hosts that accept tasks, busy hosts first.
 
@@ -181,18 +166,10 @@ def free_capacity_of_working_hosts(
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
-        room = _capacity_of_host(
-            hosts.get(name, CellHost(name=name)), instances, placement, patterns
-        )
+        room = _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, placement, patterns)
         if room.parts:
             room = replace(room, group=node.group if node else "")
-            order = (
-                0
-                if not room.is_empty
-                else ranks[node.name] + 2
-                if node and node.name in ranks
-                else 1
-            )
+            order = 0 if not room.is_empty else ranks[node.name] + 2 if node and node.name in ranks else 1
             ranked.append((order, (room, (node.name if node else name,))))
     ranked.sort(key=lambda ranked_block: ranked_block[0])
     return merge_hosts_of_equal_capacity(block for _, block in ranked)
@@ -204,9 +181,7 @@ def free_capacity_by_host(
     """Return the free capacity of each host, in the cell's order."""
     hosts = {host.name: host for host in situation.cell.hosts}
     return {
-        name: _capacity_of_host(
-            hosts.get(name, CellHost(name=name)), instances, placement, patterns
-        )
+        name: _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, placement, patterns)
         for name, instances in ordinary_queues_by_host(situation).items()
     }
 
@@ -236,21 +211,13 @@ def _capacity_of_host(
     *,
     is_whole: bool = False,
 ) -> FreeHostCapacity:
-    groups = (
-        placement.layout.groups_of(host.name)
-        if _asks_groups(placement.layout, patterns)
-        else frozenset()
-    )
+    groups = placement.layout.groups_of(host.name) if _asks_groups(placement.layout, patterns) else frozenset()
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
     return FreeHostCapacity(
         parts=tuple(
             queue_values_on_host(
-                instance.queue,
-                0 if is_taken else free[instance.queue],
-                placement.layout,
-                groups,
-                host.name,
+                instance.queue, 0 if is_taken else free[instance.queue], placement.layout, groups, host.name
             )
             for instance in instances
             if free[instance.queue]
@@ -287,9 +254,7 @@ def queue_values_on_host(
     )
 
 
-def matching_host_patterns(
-    host: str, groups: Iterable[str], patterns: frozenset[str]
-) -> frozenset[str]:
+def matching_host_patterns(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
     """Return the requested patterns that match a host's name or host groups.
 
     A pattern is `n1`, `n*`, `@big` or `hostname=n1|n2`. A new host has no name yet.
@@ -318,32 +283,17 @@ def capacity_of_typical_node(
         for name, instances in ordinary_queues_by_host(situation).items()
         if any(i.total for i in instances)
     }
-    nodes = {
-        name: instances
-        for name, instances in occupied.items()
-        if not is_same_host(name, situation.master)
-    }
+    nodes = {name: instances for name, instances in occupied.items() if not is_same_host(name, situation.master)}
     kinds = Counter(_kind(instances) for instances in (nodes or occupied).values())
     if not kinds:
         return None
-    kind = max(
-        kinds,
-        key=lambda candidate: (kinds[candidate], sum(slots for _, slots in candidate), candidate),
-    )
+    kind = max(kinds, key=lambda candidate: (kinds[candidate], sum(slots for _, slots in candidate), candidate))
     name = next(name for name, instances in (nodes or occupied).items() if _kind(instances) == kind)
-    hosts = [
-        host
-        for host in situation.cell.hosts
-        if host.name in occupied and _kind(occupied[host.name]) == kind
-    ]
+    hosts = [host for host in situation.cell.hosts if host.name in occupied and _kind(occupied[host.name]) == kind]
     groups = placement.layout.groups_of(name)
     return FreeHostCapacity(
-        parts=tuple(
-            queue_values_on_host(queue, slots, placement.layout, groups) for queue, slots in kind
-        ),
-        amounts=tuple(
-            amount for amount in _largest_amounts(hosts) if amount[0] in placement.common
-        ),
+        parts=tuple(queue_values_on_host(queue, slots, placement.layout, groups) for queue, slots in kind),
+        amounts=tuple(amount for amount in _largest_amounts(hosts) if amount[0] in placement.common),
         values=next((host.values for host in _like_new(hosts, situation) if host.values), ()),
         tags=matching_host_patterns("", groups, patterns),
         is_told=any(host.left or host.values for host in hosts),
@@ -366,10 +316,7 @@ def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]
 
 
 def capacity_of_unopened_hosts(
-    situation: BalanceSituation,
-    names: Iterable[str],
-    placement: CellPlacementRules,
-    patterns: frozenset[str],
+    situation: BalanceSituation, names: Iterable[str], placement: CellPlacementRules, patterns: frozenset[str]
 ) -> Mapping[str, FreeHostCapacity]:
     """Return the full capacity of hosts that do not accept tasks yet.
 
@@ -409,9 +356,7 @@ def capacity_of_arriving_nodes(
     return merge_hosts_of_equal_capacity(blocks)
 
 
-def is_node_arriving_in_time(
-    node: ElasticNode, situation: BalanceSituation, timeout_s: float
-) -> bool:
+def is_node_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
     """Say whether a node is booting or joining and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late

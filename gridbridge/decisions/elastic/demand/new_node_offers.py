@@ -5,14 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import node_budget
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    matching_host_patterns,
-    queue_values_on_host,
-)
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import (
-    hourly_cost_of_nodes,
-    node_price_at_hour,
-)
+from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes, node_price_at_hour
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
@@ -30,11 +24,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceRefusalCause,
     BalanceSituation,
 )
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import STANDBY
@@ -82,28 +72,19 @@ def offer_new_nodes_by_pool(
     """
     if not pools:
         return (_typical_offer(usual, placement),) if usual else ()
-    unordered = [
-        _pool_offer(name, pool, situation, placement, patterns, demand)
-        for name, pool in pools.items()
-    ]
-    return tuple(
-        sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name))
-    )
+    unordered = [_pool_offer(name, pool, situation, placement, patterns, demand) for name, pool in pools.items()]
+    return tuple(sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name)))
 
 
 UNLIMITED = 1_000_000
 
 
 def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> PoolOrStandbyOffer:
-    offer = PoolOrStandbyOffer(
-        name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=room, most=UNLIMITED
-    )
+    offer = PoolOrStandbyOffer(name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=room, most=UNLIMITED)
     return _without_closed_queues(offer, placement)
 
 
-def _without_closed_queues(
-    offer: PoolOrStandbyOffer, placement: CellPlacementRules
-) -> PoolOrStandbyOffer:
+def _without_closed_queues(offer: PoolOrStandbyOffer, placement: CellPlacementRules) -> PoolOrStandbyOffer:
     """Return an offer without closed queues; hindrance QUEUE_CLOSED if none is open."""
     open_room = placement.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
@@ -162,9 +143,7 @@ def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool
         return True  # the configuration is unknown
     named = (*pool.queues.split(), *pool.hostgroups.split())
     is_there = layout.queues.keys() | layout.groups.keys() >= {*named}
-    return is_there and bool(
-        pool.queues.split() or _queues_of_host_groups(_host_groups(pool, layout), layout)
-    )
+    return is_there and bool(pool.queues.split() or _queues_of_host_groups(_host_groups(pool, layout), layout))
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
@@ -213,11 +192,7 @@ def queues_of_pool_nodes(
     """
     if named := pool.queues.split():
         return tuple(named)
-    return (
-        _queues_of_host_groups(groups, placement.layout)
-        if placement.layout.queues
-        else (placement.queue,)
-    )
+    return _queues_of_host_groups(groups, placement.layout) if placement.layout.queues else (placement.queue,)
 
 
 def _host_groups(pool: NodePoolSection, layout: CellConfiguration) -> frozenset[str]:
@@ -271,9 +246,7 @@ class NewNodeLimits:
             return min(self.nodes, self.booting), BalancePlanReason.FULL
         least = min(budgets)
         affordable = max(0, int(least / price + 1e-9))
-        cause = (
-            BalancePlanReason.OVER_BUDGET if least == self.hour else BalancePlanReason.OVER_MONTH
-        )
+        cause = BalancePlanReason.OVER_BUDGET if least == self.hour else BalancePlanReason.OVER_MONTH
         return min(self.nodes, self.booting, affordable), cause
 
     @property
@@ -295,9 +268,7 @@ class NewNodeLimits:
             nodes=self.nodes - nodes,
             booting=self.booting - nodes,
             hour=None if self.hour is None else self.hour - cost,
-            month=None
-            if self.month is None
-            else self.month - cost * max(1.0, self.unit_s / HOUR_S),
+            month=None if self.month is None else self.month - cost * max(1.0, self.unit_s / HOUR_S),
         )
 
 
@@ -315,9 +286,7 @@ def new_node_limits_by_budgets(
     The cost of present nodes is subtracted from the budgets first.
     """
     month = node_budget.remaining_month_budget(situation, demand)
-    paid = hourly_cost_of_nodes(
-        (node.pool for node in situation.nodes if node.counts), pools, situation.local_now
-    )
+    paid = hourly_cost_of_nodes((node.pool for node in situation.nodes if node.counts), pools, situation.local_now)
     on_way = sum(node.state.is_coming for node in situation.nodes)
     room = most - nodes
     at_once = demand.add_at_once or room
@@ -327,16 +296,13 @@ def new_node_limits_by_budgets(
         hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=None
         if month is None
-        else month
-        - node_budget.estimate_cost_of_existing_nodes(situation, rules, demand, pools, least),
+        else month - node_budget.estimate_cost_of_existing_nodes(situation, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )
 
 
 def offer_standby_hosts(
-    situation: BalanceSituation,
-    rooms: Mapping[str, FreeHostCapacity],
-    placement: CellPlacementRules,
+    situation: BalanceSituation, rooms: Mapping[str, FreeHostCapacity], placement: CellPlacementRules
 ) -> tuple[PoolOrStandbyOffer, ...]:
     """Return offers of the site's own standby hosts, equal hosts in one offer.
 
@@ -347,12 +313,7 @@ def offer_standby_hosts(
     alike = merge_hosts_of_equal_capacity((open_[name], (name,)) for name in asleep)
     return tuple(
         PoolOrStandbyOffer(
-            name=f"{STANDBY}{index:06}",
-            pool=NodePoolSection(),
-            price=0.0,
-            room=room,
-            most=len(names),
-            hosts=names,
+            name=f"{STANDBY}{index:06}", pool=NodePoolSection(), price=0.0, room=room, most=len(names), hosts=names
         )
         for index, (room, names) in enumerate(alike)
     )
@@ -372,17 +333,13 @@ def why_no_new_node_could_run_task(
     if need.is_on_all:
         return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
     if need.also:
-        parts = (
-            why_no_new_node_could_run_task(part, offers, placement, rooms) for part in need.parts
-        )
+        parts = (why_no_new_node_could_run_task(part, offers, placement, rooms) for part in need.parts)
         return next(filter(None, parts), None)
     if any(_fits_with_more_nodes(need, offer, placement, rooms) for offer in offers):
         return None
     if any(count_task_pieces_for_host(need, offer.room, placement) for offer in offers):
         return BalanceRefusal(cause=BalanceRefusalCause.TOO_SPREAD)
-    causes = [
-        refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))
-    ]
+    causes = [refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
@@ -413,9 +370,7 @@ def _fits_with_more_nodes(
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
-def _pieces_of_one_task(
-    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> int:
+def _pieces_of_one_task(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return the number of pieces of one task that fit on a host."""
     pieces = count_task_pieces_for_host(need, room, placement)
     return min(pieces, 1) if need.is_apart else pieces
@@ -435,26 +390,18 @@ def _missing_on_host(
         yield _explain_missing_queue(need, room, placement)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
-        yield BalanceRefusal(
-            cause=BalanceRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest)
-        )
+        yield BalanceRefusal(cause=BalanceRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest))
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
-        if has.get(name, 0.0) < amount and (
-            name in has or host_lacks_consumable(name, room, placement)
-        ):
+        if has.get(name, 0.0) < amount and (name in has or host_lacks_consumable(name, room, placement)):
             yield _amount_refusal(name, amount, has.get(name, 0.0))
     texts = {requirement.name: requirement.value for requirement in need.values}
     missing_in = (missing_queue_resources(need, part, room, placement) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
-        yield BalanceRefusal(
-            cause=BalanceRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
-        )
+        yield BalanceRefusal(cause=BalanceRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE"))
     for requirement in need.values:
         if requirement.name != QNAME:
-            yield BalanceRefusal(
-                cause=BalanceRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value
-            )
+            yield BalanceRefusal(cause=BalanceRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value)
 
 
 def _explain_missing_queue(
@@ -463,14 +410,10 @@ def _explain_missing_queue(
     if excluded := _access_obstacle(need, room, placement):
         return BalanceRefusal(cause=BalanceRefusalCause.NO_ACCESS, wanted=excluded)
     words = (*need.queues, *need.named, need.pe, *_requests_with_queue_limits(need, room))
-    return BalanceRefusal(
-        cause=BalanceRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any"
-    )
+    return BalanceRefusal(cause=BalanceRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
 
 
-def _access_obstacle(
-    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> str:
+def _access_obstacle(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> str:
     """Return which access list keeps a job out of the queues of a new node."""
     anybodys = replace(need, identity=ANYBODY)
     parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, placement))
@@ -481,19 +424,12 @@ def _access_obstacle(
 def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[str]:
     """Return the task's requests that queues limit, such as a run time."""
     limits = {name for part in room.parts for name, _ in part.values}
-    return (
-        f"{requirement.name}={requirement.value}"
-        for requirement in need.values
-        if requirement.name in limits
-    )
+    return (f"{requirement.name}={requirement.value}" for requirement in need.values if requirement.name in limits)
 
 
 def _amount_refusal(name: str, required: float, has: float) -> BalanceRefusal:
     return BalanceRefusal(
-        cause=BalanceRefusalCause.TOO_MUCH,
-        name=name,
-        wanted=_format_amount(required),
-        has=_format_amount(has),
+        cause=BalanceRefusalCause.TOO_MUCH, name=name, wanted=_format_amount(required), has=_format_amount(has)
     )
 
 

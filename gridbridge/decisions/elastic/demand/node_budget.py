@@ -16,20 +16,14 @@ from gridbridge.decisions.elastic.demand.scale_down import (
     would_removal_waste_paid_time,
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
-def remaining_month_budget(
-    situation: BalanceSituation, demand: DemandPolicySection
-) -> float | None:
+def remaining_month_budget(situation: BalanceSituation, demand: DemandPolicySection) -> float | None:
     """Return the unspent part of the month's budget; None means no limit."""
     return demand.budget_month - situation.spent if demand.budget_month else None
 
@@ -49,14 +43,10 @@ def estimate_cost_of_existing_nodes(
     """
     unit_s = _billed_unit_s(rules, demand)
     costly = _priced_nodes(situation, pools)
-    free = sum(
-        not node.state.is_leaving for node in nodes_by_name_without_standby(situation)
-    ) - len(costly)
+    free = sum(not node.state.is_leaving for node in nodes_by_name_without_standby(situation)) - len(costly)
     cost, staying = 0.0, max(0, least - free)
     for at, (node, price) in enumerate(costly):
-        over_s = _remaining_month_s(situation.now) - remaining_paid_time_s(
-            node, situation.now, demand
-        )
+        over_s = _remaining_month_s(situation.now) - remaining_paid_time_s(node, situation.now, demand)
         units = ceil(max(0.0, over_s) / unit_s)
         stays = node.is_kept or at < staying
         cost += price * unit_s / HOUR_S * (units if stays else min(units, 1))
@@ -124,15 +114,11 @@ def _idle_nodes_beyond_limit(
     return tuple(leaving)
 
 
-def _priced_nodes(
-    situation: BalanceSituation, pools: Mapping[str, NodePoolSection]
-) -> list[tuple[ElasticNode, float]]:
+def _priced_nodes(situation: BalanceSituation, pools: Mapping[str, NodePoolSection]) -> list[tuple[ElasticNode, float]]:
     """Return the nodes that cost money and their hourly prices, the cheapest first."""
     staying = (node for node in situation.nodes if node.counts and not node.state.is_leaving)
     priced = (
-        (node, node_price_at_hour(pools[node.pool], situation.local_now))
-        for node in staying
-        if node.pool in pools
+        (node, node_price_at_hour(pools[node.pool], situation.local_now)) for node in staying if node.pool in pools
     )
     return sorted(
         (priced_node for priced_node in priced if priced_node[1] > 0),

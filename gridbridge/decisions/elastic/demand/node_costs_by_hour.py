@@ -3,11 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
@@ -24,16 +20,12 @@ def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
     return pool.price
 
 
-def hourly_cost_of_nodes(
-    of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime
-) -> float:
+def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime) -> float:
     """Return the total price per hour of nodes, given by their pools; unknown pools cost 0."""
     return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
 
 
-def node_count_limits_at_hour(
-    rules: BalanceSection, demand: DemandPolicySection, local: datetime
-) -> tuple[int, int]:
+def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection, local: datetime) -> tuple[int, int]:
     """Return the least and most nodes at a local time, by the first matching schedule entry.
 
     `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
@@ -84,21 +76,12 @@ def node_cost_since_round(
     began = _before_month_start(now)
     paid = [node for node in nodes if node.machine and node.node.counts]
     keys = {(node.pool, node.machine) for node in nodes if node.machine}
-    new = [
-        node
-        for node in after
-        if node.machine and node.node.counts and (node.pool, node.machine) not in keys
-    ]
-    units = [
-        (node, _billed_units_begun(node, max(before, began), now, unit_s, counted=1))
-        for node in paid
-    ]
+    new = [node for node in after if node.machine and node.node.counts and (node.pool, node.machine) not in keys]
+    units = [(node, _billed_units_begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
     units += [(node, _billed_units_begun(node, began, now, unit_s, counted=0)) for node in new]
     hours = unit_s / HOUR_S
     return sum(
-        count * hours * node_price_at_hour(pools[node.pool], local)
-        for node, count in units
-        if node.pool in pools
+        count * hours * node_price_at_hour(pools[node.pool], local) for node, count in units if node.pool in pools
     )
 
 

@@ -10,10 +10,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     is_host_silent_or_in_error,
     reasons_never_to_remove_node,
 )
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    has_running_or_reserved_slots,
-    ordinary_queues_by_host,
-)
+from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_price_at_hour
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import HostBlocks
 from gridbridge.model.elastic.balance_plan import (
@@ -24,12 +21,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNode,
-    ElasticNodeState,
-    is_same_host,
-    short_host_name,
-)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance
 
 BRIEF_S = 60.0  # a billing unit up to this length is not worth waiting for
@@ -44,23 +36,13 @@ def rank_nodes_for_removal(
     time (soonest first), and busy nodes of their pool (fewest first).
     """
     by_host = _queue_instances_by_node(situation)
-    busy = Counter(
-        node.pool
-        for node in situation.nodes
-        if has_running_or_reserved_slots(by_host.get(node.name, []))
-    )
+    busy = Counter(node.pool for node in situation.nodes if has_running_or_reserved_slots(by_host.get(node.name, [])))
 
     def rank(node: ElasticNode) -> tuple[bool, float, float, int, str]:
         pool = pools.get(node.pool)
         price = node_price_at_hour(pool, situation.local_now) if pool else 0.0
         is_whole = not is_host_silent_or_in_error(by_host.get(node.name, []))
-        return (
-            is_whole,
-            -price,
-            remaining_paid_time_s(node, situation.now, demand),
-            busy[node.pool],
-            node.name,
-        )
+        return (is_whole, -price, remaining_paid_time_s(node, situation.now, demand), busy[node.pool], node.name)
 
     return tuple(node.name for node in sorted(situation.nodes, key=rank))
 
@@ -72,15 +54,10 @@ def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandPolicy
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
 
 
-def would_removal_waste_paid_time(
-    node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection
-) -> bool:
+def would_removal_waste_paid_time(node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection) -> bool:
     """Say whether removing a node now would waste time that is already paid for."""
     unit_s = demand.billing_s
-    return (
-        unit_s > BRIEF_S
-        and remaining_paid_time_s(node, situation.now, demand) > unit_s * demand.billing_window
-    )
+    return unit_s > BRIEF_S and remaining_paid_time_s(node, situation.now, demand) > unit_s * demand.billing_window
 
 
 def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
@@ -129,26 +106,15 @@ def plan_node_removal(
     spare = plan.figures.staying - least
     refused, idle = list[BalanceRefusal](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
-        cause = next(
-            _demand_removal_hindrances(node, situation, demand, by_host.get(node.name), needed),
-            None,
-        )
+        cause = next(_demand_removal_hindrances(node, situation, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
-            cause = BalanceRefusal(
-                host=node.name, cause=BalanceRefusalCause.AT_MINIMUM, wanted=str(least)
-            )
+            cause = BalanceRefusal(host=node.name, cause=BalanceRefusalCause.AT_MINIMUM, wanted=str(least))
         if cause is None:
             idle.append(node.name)
         else:
             refused.append(cause)
     above = _idle_nodes_above_maximum(plan, situation, demand, spare, idle, order)
-    verdict = (
-        BalancePlanReason.ABOVE_MAXIMUM
-        if above
-        else BalancePlanReason.SPARE
-        if idle
-        else plan.verdict
-    )
+    verdict = BalancePlanReason.ABOVE_MAXIMUM if above else BalancePlanReason.SPARE if idle else plan.verdict
     refused = [refusal for refusal in refused if refusal.host not in above]
     remove = (*idle, *above)
     return replace(plan, verdict=verdict, remove=remove, refused=(*plan.refused, *refused))
@@ -190,9 +156,7 @@ def _demand_removal_hindrances(
     """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield BalanceRefusal(
-            host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value
-        )
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value)
     if instances is None:
         yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
     if has_running_or_reserved_slots(instances or []):
@@ -214,10 +178,7 @@ def _time_hindrances(
     if idle_s < demand.idle_timeout_s:
         cause = BalanceRefusalCause.IDLE_BRIEFLY if since else BalanceRefusalCause.UPTIME_UNKNOWN
         yield BalanceRefusal(
-            host=node.name,
-            cause=cause,
-            wanted=f"{demand.idle_timeout_s:g}",
-            has=f"{max(0.0, idle_s):.0f}",
+            host=node.name, cause=cause, wanted=f"{demand.idle_timeout_s:g}", has=f"{max(0.0, idle_s):.0f}"
         )
     if would_removal_waste_paid_time(node, situation, demand):
         yield BalanceRefusal(

@@ -8,10 +8,7 @@ from gridbridge.decisions.elastic.demand.new_node_offers import (
     PoolOrStandbyOffer,
     unused_slot_share_of_offer,
 )
-from gridbridge.decisions.elastic.demand.task_packing import (
-    pack_tasks_first_fit,
-    split_by_parallel_environment,
-)
+from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, split_by_parallel_environment
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
@@ -20,11 +17,7 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     count_task_pieces_for_host,
     merge_hosts_of_equal_capacity,
 )
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceRefusal, BalanceRefusalCause
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,27 +33,20 @@ class ScaleUpProgress:
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
-def plan_nodes_for_tasks_without_room(
-    need: TaskRequirement, tasks: int, progress: ScaleUpProgress
-) -> int:
+def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
 
     Standby hosts are woken first. Pools follow, sorted by priority, price of a slot, reliability
     (spot nodes last) and number of slots that would stay unused.
     """
     tasks -= _wake_standby_hosts(need, tasks, progress)
-    for offer in sorted(
-        _usable_pool_offers(need, progress),
-        key=lambda pool: _rank_offer(pool, need, tasks, progress),
-    ):
+    for offer in sorted(_usable_pool_offers(need, progress), key=lambda pool: _rank_offer(pool, need, tasks, progress)):
         for choice in _environment_choices(need, offer, progress):
             tasks -= _add_nodes_of_pool(offer, choice, tasks, progress) if tasks else 0
     return tasks
 
 
-def refuse_task_that_needs_too_many_nodes(
-    need: TaskRequirement, progress: ScaleUpProgress
-) -> BalanceRefusal | None:
+def refuse_task_that_needs_too_many_nodes(need: TaskRequirement, progress: ScaleUpProgress) -> BalanceRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
@@ -77,9 +63,7 @@ def refuse_task_that_needs_too_many_nodes(
     return BalanceRefusal(cause=BalanceRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(
-    need: TaskRequirement, progress: ScaleUpProgress
-) -> Iterator[PoolOrStandbyOffer]:
+def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOrStandbyOffer]:
     """Return the pools whose nodes could run a task, and pools without a queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
@@ -87,9 +71,7 @@ def _usable_pool_offers(
             yield offer
 
 
-def _fits_any_part(
-    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> bool:
+def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
     return any(count_task_pieces_for_host(part, room, placement) for part in need.parts)
 
@@ -109,11 +91,7 @@ def _environment_choices(
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
         return [need]
-    usable = [
-        choice
-        for choice in choices
-        if count_task_pieces_for_host(choice, offer.room, progress.placement)
-    ]
+    usable = [choice for choice in choices if count_task_pieces_for_host(choice, offer.room, progress.placement)]
     usable.sort(key=lambda choice: -_free_pieces(choice, progress.blocks, progress.placement))
     return usable or [need]
 
@@ -126,10 +104,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
 
     def placed(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
         return pack_tasks_first_fit(
-            need,
-            tasks,
-            merge_hosts_of_equal_capacity((*blocks, *asleep[:hosts])),
-            progress.placement,
+            need, tasks, merge_hosts_of_equal_capacity((*blocks, *asleep[:hosts])), progress.placement
         )
 
     fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
@@ -163,9 +138,7 @@ def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: H
     progress.limits = progress.limits.after(len(used), 0.0)
 
 
-def _add_nodes_of_pool(
-    offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
-) -> int:
+def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Add nodes of one pool; return how many tasks have room on the added nodes."""
     if offer.hindrance is not None:
         progress.hindrances.append(offer.hindrance)
@@ -200,12 +173,7 @@ def _groups_with_room(
 
 
 def _add_nodes_to_group(
-    offer: PoolOrStandbyOffer,
-    group: str,
-    room_for: int,
-    need: TaskRequirement,
-    tasks: int,
-    progress: ScaleUpProgress,
+    offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
     most, cause = _most_nodes_in_group(offer, group, room_for, need, progress)
     fit, nodes = _fewest_nodes(offer, group, need, tasks, progress, most)
@@ -214,12 +182,8 @@ def _add_nodes_to_group(
     if not fit:
         return 0
     asleep = _shareable_standby_hosts(group, need, progress)
-    added = _with_new_nodes(
-        (*progress.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, progress), nodes
-    )
-    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), progress.placement)[
-        1
-    ]
+    added = _with_new_nodes((*progress.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, progress), nodes)
+    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), progress.placement)[1]
     progress.limits = progress.limits.after(nodes, offer.price)
     progress.bought.setdefault(offer.name, []).extend([group] * nodes)
     _record_woken_hosts(progress, blocks, asleep)
@@ -232,11 +196,7 @@ def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -
 
 
 def _most_nodes_in_group(
-    offer: PoolOrStandbyOffer,
-    group: str,
-    room_for: int,
-    need: TaskRequirement,
-    progress: ScaleUpProgress,
+    offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
 ) -> tuple[int, BalancePlanReason | None]:
     """Return how many nodes a group may get, and the limit that forbids more."""
     limit, cause = progress.limits.for_price(offer.price)
@@ -248,9 +208,7 @@ def _most_nodes_in_group(
     return most, cause if limit <= remaining else BalancePlanReason.POOL_FULL
 
 
-def _shareable_standby_hosts(
-    group: str, need: TaskRequirement, progress: ScaleUpProgress
-) -> HostBlocks:
+def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
     """Return the standby hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
@@ -264,24 +222,15 @@ def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostB
 
 
 def _fewest_nodes(
-    offer: PoolOrStandbyOffer,
-    group: str,
-    need: TaskRequirement,
-    tasks: int,
-    progress: ScaleUpProgress,
-    most: int,
+    offer: PoolOrStandbyOffer, group: str, need: TaskRequirement, tasks: int, progress: ScaleUpProgress, most: int
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most `most` new nodes, and the fewest nodes."""
     most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
-        blocks = merge_hosts_of_equal_capacity(
-            (*own, *_shareable_standby_hosts(group, need, progress))
-        )
+        blocks = merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
-        return _fewest_nodes_by_bisection(
-            offer, group, need, tasks, blocks, most, progress.placement
-        )
+        return _fewest_nodes_by_bisection(offer, group, need, tasks, blocks, most, progress.placement)
     free, pieces_each = (
         _free_pieces(need, blocks, progress.placement),
         _pieces_each(need, offer.room, progress.placement),
@@ -297,9 +246,7 @@ def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlace
     return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
 
 
-def _pieces_each(
-    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> int:
+def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return how many pieces of a task a host gets."""
     pieces = count_task_pieces_for_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
@@ -315,22 +262,16 @@ def _fewest_nodes_by_bisection(
     placement: CellPlacementRules,
 ) -> tuple[int, int]:
     """Find the fewest nodes by bisection, for tasks that need hosts of their own."""
-    fit, _ = pack_tasks_first_fit(
-        need, tasks, _with_new_nodes(blocks, offer, group, 0, most), placement
-    )
+    fit, _ = pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, 0, most), placement)
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
-        placed, _ = pack_tasks_first_fit(
-            need, fit, _with_new_nodes(blocks, offer, group, 0, middle), placement
-        )
+        placed, _ = pack_tasks_first_fit(need, fit, _with_new_nodes(blocks, offer, group, 0, middle), placement)
         low, high = (low, middle) if placed == fit else (middle + 1, high)
     return fit, low
 
 
-def _with_new_nodes(
-    blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, first: int, nodes: int
-) -> HostBlocks:
+def _with_new_nodes(blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, first: int, nodes: int) -> HostBlocks:
     """Return the blocks with new nodes appended."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

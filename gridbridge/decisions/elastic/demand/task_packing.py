@@ -112,9 +112,7 @@ def _pack_into_blocks(
     return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for, placement)
 
 
-def _count_spread_tasks(
-    need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]
-) -> int:
+def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
     """Return how many tasks fit if each piece of a task needs a different host.
 
     The result is the most with  sum of min(pieces on a host, tasks) >= tasks * pieces.
@@ -128,11 +126,7 @@ def _count_spread_tasks(
 
 
 def _subtract_pieces(
-    need: TaskRequirement,
-    pieces: int,
-    blocks: HostBlocks,
-    room_for: Sequence[int],
-    placement: CellPlacementRules,
+    need: TaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int], placement: CellPlacementRules
 ) -> HostBlocks:
     filled = list[HostBlock]()
     for (room, names), most in zip(blocks, room_for, strict=True):
@@ -144,22 +138,13 @@ def _subtract_pieces(
         full, remainder = divmod(used, most)
         filled.append((host_capacity_after_placement(need, room, most, placement), names[:full]))
         if remainder:
-            filled.append(
-                (
-                    host_capacity_after_placement(need, room, remainder, placement),
-                    names[full : full + 1],
-                )
-            )
+            filled.append((host_capacity_after_placement(need, room, remainder, placement), names[full : full + 1]))
         filled.append((room, names[full + bool(remainder) :]))
     return merge_hosts_of_equal_capacity(filled)
 
 
 def _pack_exclusive_tasks(
-    need: TaskRequirement,
-    tasks: int,
-    blocks: HostBlocks,
-    room_for: Sequence[int],
-    placement: CellPlacementRules,
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int], placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks that use their hosts alone; a task's hosts may differ in size."""
     most = 1 if need.is_apart else need.pieces
@@ -176,9 +161,7 @@ def _pack_exclusive_tasks(
     return placed, merge_hosts_of_equal_capacity(filled)
 
 
-def count_hosts_for_exclusive_tasks(
-    pieces: int, tasks: int, by_size: Mapping[int, int]
-) -> tuple[int, Counter[int]]:
+def count_hosts_for_exclusive_tasks(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
     """Return how many exclusive tasks fit, and the number of hosts used of each size.
 
     The size of a host is how many pieces of one task fit on the host. Tasks that use hosts

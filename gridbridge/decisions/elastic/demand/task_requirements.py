@@ -21,10 +21,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceReque
 from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
-PLACES = {
-    name: CellResourceDefinition(name=name, relation=ResourceComparison.EQUAL)
-    for name in (HOSTNAME, QNAME)
-}
+PLACES = {name: CellResourceDefinition(name=name, relation=ResourceComparison.EQUAL) for name in (HOSTNAME, QNAME)}
 BEYOND = 1e290  # stands for an impossible amount, for any number of slots
 
 
@@ -78,31 +75,23 @@ class TaskRequirement:
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
-def requirement_of_task_shape(
-    shape: TaskResourceRequests, layout: CellConfiguration, widest: int
-) -> TaskRequirement:
+def requirement_of_task_shape(shape: TaskResourceRequests, layout: CellConfiguration, widest: int) -> TaskRequirement:
     """Return the requirement of a task; `widest` is the number of slots of the largest host.
 
     If the allocation rule of a parallel environment is unknown, a task that fits on one host
     stays on one host. Without -r, qstat shows a job's slots but not its environment.
     """
     if shape.groups:
-        return _join_requirements(
-            requirement_of_task_shape(group, layout, widest) for group in shape.groups
-        )
+        return _join_requirements(requirement_of_task_shape(group, layout, widest) for group in shape.groups)
     named_resources = [(_find_resource(name, layout), text) for name, text in shape.requests]
     requested = [(resource, text) for resource, text in named_resources if resource is not None]
     environments = [
-        environment
-        for environment in _admitting_environments(shape, layout)
-        if _can_split_slots(environment, shape)
+        environment for environment in _admitting_environments(shape, layout) if _can_split_slots(environment, shape)
     ]
     slots, pieces, is_apart = _split_slots(shape, environments, widest)
     names = frozenset(resource.name for resource, _ in requested)
     all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
-    unrequested = [
-        (resource, resource.default) for resource in all_resources if resource.name not in names
-    ]
+    unrequested = [(resource, resource.default) for resource in all_resources if resource.name not in names]
     return TaskRequirement(
         slots=slots,
         pieces=pieces,
@@ -127,9 +116,7 @@ def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
-def environment_unfit_for_slots(
-    shape: TaskResourceRequests, layout: CellConfiguration
-) -> ParallelEnvironment | None:
+def environment_unfit_for_slots(shape: TaskResourceRequests, layout: CellConfiguration) -> ParallelEnvironment | None:
     """Return a parallel environment if no environment can split the task's slots; else None.
 
     Grid Engine never starts a task whose slots are no multiple of the environment's fixed slots
@@ -143,9 +130,7 @@ def environment_unfit_for_slots(
     )
 
 
-def environment_that_refuses_job(
-    shape: TaskResourceRequests, layout: CellConfiguration
-) -> tuple[str, str]:
+def environment_that_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
     """Return the first parallel environment and its reason if no environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
@@ -171,9 +156,7 @@ def _find_resource(name: str, layout: CellConfiguration) -> CellResourceDefiniti
     return layout.resources.get(long_name, PLACES.get(long_name))
 
 
-def _admitting_environments(
-    shape: TaskResourceRequests, layout: CellConfiguration
-) -> list[ParallelEnvironment]:
+def _admitting_environments(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
     """Return the environments that admit a task, sorted by name."""
     lists = layout.user_lists
     return [
@@ -187,11 +170,7 @@ def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelE
     """Return the environments that match a name with wildcards, sorted by name."""
     if not pe:
         return []
-    return [
-        environment
-        for name, environment in sorted(layout.environments.items())
-        if fnmatchcase(name, pe)
-    ]
+    return [environment for name, environment in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
 
 
 def _split_slots(
@@ -215,10 +194,7 @@ def _amounts(
     """Return the consumables of one piece; per-job amounts are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
-        if (
-            resource.counted is ConsumableKind.NO
-            or resource.relation is ResourceComparison.EXCLUSIVE
-        ):
+        if resource.counted is ConsumableKind.NO or resource.relation is ResourceComparison.EXCLUSIVE:
             continue
         times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
         amounts.append((resource.name, parse_amount_or_impossible(text) * times))
@@ -249,10 +225,7 @@ def _is_exclusive(resource: CellResourceDefinition, text: str) -> bool:
 
 
 def _is_host_value(resource: CellResourceDefinition) -> bool:
-    return (
-        resource.counted is ConsumableKind.NO
-        and resource.relation is not ResourceComparison.EXCLUSIVE
-    )
+    return resource.counted is ConsumableKind.NO and resource.relation is not ResourceComparison.EXCLUSIVE
 
 
 def _required_value(resource: CellResourceDefinition, text: str) -> RequiredHostValue:

@@ -12,13 +12,7 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     parse_amount_or_zero,
 )
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
-from gridbridge.model.elastic.cell_configuration import (
-    LIMITS,
-    MEMORY,
-    TO_ALL,
-    CellConfiguration,
-    QueueAccessLists,
-)
+from gridbridge.model.elastic.cell_configuration import LIMITS, MEMORY, TO_ALL, CellConfiguration, QueueAccessLists
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
 BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # every host's: complex(5)
@@ -84,9 +78,7 @@ class CellPlacementRules:
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
-def count_task_pieces_for_host(
-    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> int:
+def count_task_pieces_for_host(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return how many pieces of a task requirement fit on a host."""
     if need.slots > max((part.free for part in room.parts), default=0):
         return 0
@@ -98,19 +90,11 @@ def count_task_pieces_for_host(
         return 0
     count = sum(_pieces_in_queue(need, part, room, placement) for part in room.parts)
     amounts, spent = dict(room.amounts), _spent(need)
-    return min(
-        (
-            count,
-            *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts),
-        )
-    )
+    return min((count, *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
 def _pieces_in_queue(
-    need: TaskRequirement,
-    part: QueueFreeSlotsOnHost,
-    room: FreeHostCapacity,
-    placement: CellPlacementRules,
+    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
     if not queue_accepts_task(need, part, room, placement):
@@ -123,12 +107,7 @@ def _pieces_in_queue(
     if any(host_lacks_consumable(name, room, placement) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min(
-        (
-            fit,
-            *(_whole_multiples(own[name], amount) for name, amount in _spent(need) if name in own),
-        )
-    )
+    return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _spent(need) if name in own)))
 
 
 def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
@@ -150,10 +129,7 @@ def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlac
 
 
 def missing_queue_resources(
-    need: TaskRequirement,
-    part: QueueFreeSlotsOnHost,
-    room: FreeHostCapacity,
-    placement: CellPlacementRules,
+    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
@@ -171,9 +147,7 @@ def missing_queue_resources(
     return lacking - placement.common if room.is_new else lacking
 
 
-def _has_value(
-    requirement: RequiredHostValue, room: FreeHostCapacity, placement: CellPlacementRules
-) -> bool:
+def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
     """Say whether a host meets a required value.
 
     A new node is assumed to have the values of similar hosts.
@@ -196,10 +170,7 @@ def _has_value(
 
 
 def queue_accepts_task(
-    need: TaskRequirement,
-    part: QueueFreeSlotsOnHost,
-    room: FreeHostCapacity,
-    placement: CellPlacementRules,
+    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     """Say whether a queue on a host admits a task, whether or not slots are free."""
     if not _is_queue_requested(need, part.queue, room, placement):
@@ -230,9 +201,7 @@ def _matches_queue_pattern(pattern: str, queue: str, room: FreeHostCapacity) -> 
     return fnmatchcase(queue, name) and (not at or host in room.tags)
 
 
-def _queue_values_admit(
-    need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration
-) -> bool:
+def _queue_values_admit(need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration) -> bool:
     """Say whether the limits and resource values of a queue admit a task."""
     own = dict(values)
     for name in own:

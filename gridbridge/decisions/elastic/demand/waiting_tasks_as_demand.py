@@ -21,10 +21,7 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     parse_amount_or_zero,
     requirement_of_task_shape,
 )
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
-    CellPlacementRules,
-    HostBlocks,
-)
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import CellPlacementRules, HostBlocks
 from gridbridge.model.elastic.balance_plan import (
     BalanceRefusal,
     BalanceRefusalCause,
@@ -71,9 +68,7 @@ class CellWideFreeResources:
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
         self._licences = {
-            name: parse_amount_or_zero(text)
-            for name, text in situation.cell.left
-            if name not in on_hosts
+            name: parse_amount_or_zero(text) for name, text in situation.cell.left if name not in on_hosts
         }
         used = dict(situation.cell.granted)
         self._slots = {
@@ -98,10 +93,7 @@ class CellWideFreeResources:
         for name, amount in licences.items():
             has = self._licences[name]
             if (affordable := int(has / amount + 1e-9)) < fit:
-                fit, shortage = (
-                    affordable,
-                    _shortage(BalanceRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
-                )
+                fit, shortage = (affordable, _shortage(BalanceRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"))
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
@@ -114,10 +106,7 @@ class CellWideFreeResources:
         task_slots, unplaced = need.slots * need.pieces, tasks
         environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
         full = _shortage(
-            BalanceRefusalCause.ENVIRONMENT_FULL,
-            environments[0],
-            str(task_slots),
-            str(self._slots[environments[0]]),
+            BalanceRefusalCause.ENVIRONMENT_FULL, environments[0], str(task_slots), str(self._slots[environments[0]])
         )
         for name in environments:
             fitting = min(unplaced, self._slots[name] // task_slots)
@@ -137,11 +126,7 @@ def startable_demand_and_refusals(
 
     Jobs in `stuck`, given by their lowest job numbers, appear in neither result.
     """
-    pending, refused, limits = (
-        list[StartableTasksOfShape](),
-        list[BalanceRefusal](),
-        CellWideFreeResources(situation),
-    )
+    pending, refused, limits = (list[StartableTasksOfShape](), list[BalanceRefusal](), CellWideFreeResources(situation))
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
         if cause is not None:
@@ -154,9 +139,7 @@ def startable_demand_and_refusals(
     return tuple(pending), tuple(refused)
 
 
-def repeat_refusal_for_jobs(
-    refusal: BalanceRefusal | None, jobs: Iterable[int]
-) -> Iterator[BalanceRefusal]:
+def repeat_refusal_for_jobs(refusal: BalanceRefusal | None, jobs: Iterable[int]) -> Iterator[BalanceRefusal]:
     """Return a copy of a refusal for each job; nothing if there is no refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
@@ -173,18 +156,13 @@ def _pending_shape(
         tasks=tasks,
         waited_s=_waited_s(row, situation),
         kinds=row.kinds,
-        others=tuple(
-            requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others
-        ),
+        others=tuple(requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others),
     )
     return pending_shape, refusal
 
 
 def _startable(
-    row: WaitingJobGroup,
-    need: TaskRequirement,
-    situation: BalanceSituation,
-    limits: CellWideFreeResources,
+    row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, BalanceRefusal | None]:
     """Return how many tasks of a group could start, and the refusal of all other tasks."""
     if rule := environment_unfit_for_slots(row.shape, situation.layout):
@@ -204,11 +182,7 @@ def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> Balance
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
-    return (
-        BalanceRefusalCause.BEST_EFFORT
-        if asks_queues and _all_left_out(row.shape, situation)
-        else None
-    )
+    return BalanceRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
 
 
 def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
@@ -223,9 +197,7 @@ def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
 
 
-def jobs_still_stuck(
-    situation: BalanceSituation, stuck_after_s: float
-) -> Mapping[int, WaitingJobsHistory]:
+def jobs_still_stuck(situation: BalanceSituation, stuck_after_s: float) -> Mapping[int, WaitingJobsHistory]:
     """Return the stuck jobs that still count as stuck, even if they have room now."""
     tasks = _waiting_tasks_by_row(situation)
     return {
@@ -254,9 +226,7 @@ def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
 
 def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
     return (
-        row
-        for row in situation.cell.waiting
-        if why_waiting_jobs_are_no_demand(row) is None and row.state.is_waiting
+        row for row in situation.cell.waiting if why_waiting_jobs_are_no_demand(row) is None and row.state.is_waiting
     )
 
 
@@ -274,10 +244,7 @@ def mark_jobs_stuck_despite_room(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = (
-        defaultdict[int, list[StartableTasksOfShape]](list),
-        _waiting_tasks_by_row(situation),
-    )
+    rows, tasks = (defaultdict[int, list[StartableTasksOfShape]](list), _waiting_tasks_by_row(situation))
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
     histories = {
@@ -286,12 +253,8 @@ def mark_jobs_stuck_despite_room(
         if job in rows and _is_unchanged_since_last_round(history, tasks[job], situation)
     }
     remaining = blocks
-    for pending_shape in (
-        pending_shape for job, row in rows.items() if job not in histories for pending_shape in row
-    ):
-        remaining = pack_tasks_with_alternatives(
-            pending_shape.needs, pending_shape.tasks, remaining, placement
-        )[1]
+    for pending_shape in (pending_shape for job, row in rows.items() if job not in histories for pending_shape in row):
+        remaining = pack_tasks_with_alternatives(pending_shape.needs, pending_shape.tasks, remaining, placement)[1]
     return {
         job: _update_watched_jobs(
             WaitingJobsHistory(at=situation.now, tasks=tasks[job]),
@@ -303,21 +266,12 @@ def mark_jobs_stuck_despite_room(
     }
 
 
-def _has_room(
-    row: Iterable[StartableTasksOfShape], rooms: HostBlocks, placement: CellPlacementRules
-) -> bool:
-    return any(
-        pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0]
-        for pending_shape in row
-    )
+def _has_room(row: Iterable[StartableTasksOfShape], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
+    return any(pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0] for pending_shape in row)
 
 
 def _update_watched_jobs(
-    now: WaitingJobsHistory,
-    before: WaitingJobsHistory | None,
-    stuck_after_s: float,
-    *,
-    has_room: bool,
+    now: WaitingJobsHistory, before: WaitingJobsHistory | None, stuck_after_s: float, *, has_room: bool
 ) -> WaitingJobsHistory:
     if not has_room:
         return now
@@ -326,26 +280,19 @@ def _update_watched_jobs(
     return replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
 
 
-def _is_unchanged_since_last_round(
-    history: WaitingJobsHistory, tasks: int, situation: BalanceSituation
-) -> bool:
+def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situation: BalanceSituation) -> bool:
     """Say whether jobs were demand last round and none of their tasks started since."""
     is_recent = elapsed_s(history.at, situation.now) <= GAP_S
     return is_recent and history.stuck_since is None and history.tasks <= tasks
 
 
-def stuck_job_refusals(
-    situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
-) -> Iterator[BalanceRefusal]:
+def stuck_job_refusals(situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]) -> Iterator[BalanceRefusal]:
     """Return a refusal for each stuck job, with the minutes for which the job had room."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
             has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
-            yield from (
-                BalanceRefusal(job=job, cause=BalanceRefusalCause.STUCK, has=has)
-                for job in row.jobs
-            )
+            yield from (BalanceRefusal(job=job, cause=BalanceRefusalCause.STUCK, has=has) for job in row.jobs)
 
 
 def demand_without_stuck_jobs(

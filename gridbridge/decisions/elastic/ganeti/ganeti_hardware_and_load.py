@@ -61,10 +61,7 @@ def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiHostFacts, .
     Memory is the smaller of the recorded value and the computed sum.
     """
     used = _used_memory(cluster)
-    return tuple(
-        _hardware_of_node(cluster, node, used_mem)
-        for node, used_mem in zip(cluster.nodes, used, strict=True)
-    )
+    return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
 
 
 def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiHostFacts:
@@ -88,21 +85,15 @@ def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -
     )
 
 
-def _tags_of_families(
-    cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]
-) -> frozenset[str]:
+def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags whose family a cluster tag names after a prefix."""
     families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 
 
-def _allowed_migration_sources(
-    cluster_tags: tuple[str, ...], sends: frozenset[str]
-) -> frozenset[str]:
+def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
     """Return the migration tags of nodes that may send instances to a node with these tags."""
-    pairs = (
-        tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED)
-    )
+    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED))
     return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
 
 
@@ -111,9 +102,7 @@ def loads_of_ganeti_instances(
 ) -> tuple[GanetiInstanceLoad, ...]:
     """Return the load that each instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
-    return tuple(
-        _load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances
-    )
+    return tuple(_load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances)
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
@@ -123,10 +112,7 @@ def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]
 
 
 def _load_of_instance(
-    instance: GanetiInstance,
-    apart: tuple[str, ...],
-    desired: tuple[str, ...],
-    hardware: tuple[GanetiHostFacts, ...],
+    instance: GanetiInstance, apart: tuple[str, ...], desired: tuple[str, ...], hardware: tuple[GanetiHostFacts, ...]
 ) -> GanetiInstanceLoad:
     is_on = instance.status is not GanetiInstanceStatus.OFFLINE
     return GanetiInstanceLoad(
@@ -148,9 +134,7 @@ def _load_of_instance(
 
 
 def initial_ganeti_node_loads(
-    cluster: GanetiCluster,
-    node_hardware: tuple[GanetiHostFacts, ...],
-    burdens: tuple[GanetiInstanceLoad, ...],
+    cluster: GanetiCluster, node_hardware: tuple[GanetiHostFacts, ...], burdens: tuple[GanetiInstanceLoad, ...]
 ) -> list[GanetiNodeLoad]:
     """Return the load of each node as found in the cluster."""
     loads = [_load_of_empty_node(node) for node in cluster.nodes]
@@ -177,10 +161,7 @@ def initial_ganeti_node_loads(
             peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )
-    return [
-        load._replace(fails=node.free_mem < load.kept_mem)
-        for load, node in zip(loads, cluster.nodes, strict=True)
-    ]
+    return [load._replace(fails=node.free_mem < load.kept_mem) for load, node in zip(loads, cluster.nodes, strict=True)]
 
 
 def _load_of_empty_node(node: GanetiNode) -> GanetiNodeLoad:

@@ -32,11 +32,7 @@ from gridbridge.decisions.elastic.ganeti.node_load import (
     load_with_primary_instance,
     load_without_primary_instance,
 )
-from gridbridge.model.elastic.ganeti_cluster import (
-    NO_NODE,
-    GanetiInstanceMove,
-    GanetiInstanceMoveKind,
-)
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, GanetiInstanceMoveKind
 
 ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of sums and spreads
 STANDING = range(SPREAD)
@@ -51,13 +47,9 @@ class GanetiMoveScoreSums:
         self.online = at.online
         count = len(self.online) or 1
         contributions = [at.contributions[node] for node in self.online]
-        self.centre = [
-            sum(contribution[k] for contribution in contributions) / count for k in STANDING
-        ]
+        self.centre = [sum(contribution[k] for contribution in contributions) / count for k in STANDING]
         self.given: list[dict[GanetiInstanceLoad, ScoreChange]] = [{} for _ in at.loads]
-        self.taken: list[dict[tuple[GanetiInstanceLoad, bool], ScoreChange | None]] = [
-            {} for _ in at.loads
-        ]
+        self.taken: list[dict[tuple[GanetiInstanceLoad, bool], ScoreChange | None]] = [{} for _ in at.loads]
         self.begin(())
 
     def begin(self, changed: tuple[int, ...]) -> None:
@@ -66,13 +58,9 @@ class GanetiMoveScoreSums:
             self.given[node].clear()
             self.taken[node].clear()
         contributions = [self.at.contributions[node] for node in self.online]
-        self.sums = [
-            sum(contribution[k] - self.centre[k] for contribution in contributions)
-            for k in STANDING
-        ]
+        self.sums = [sum(contribution[k] - self.centre[k] for contribution in contributions) for k in STANDING]
         self.squares = [
-            sum((contribution[k] - self.centre[k]) ** 2 for contribution in contributions)
-            for k in STANDING
+            sum((contribution[k] - self.centre[k]) ** 2 for contribution in contributions) for k in STANDING
         ]
         self.away = sum(
             _offline_terms(load)
@@ -87,23 +75,17 @@ class GanetiMoveScoreSums:
         """Return the change of the score sums when an instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
-            load = load_without_primary_instance(
-                self.at.hardware[node], self.at.loads[node], burden
-            )
+            load = load_without_primary_instance(self.at.hardware[node], self.at.loads[node], burden)
             changes[burden] = self.change(node, load)
         return changes[burden]
 
-    def taking(
-        self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool
-    ) -> ScoreChange | None:
+    def taking(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
         """Return the change of the score sums when a node takes an instance; None without room."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
             hardware = self.at.hardware[node]
-            load = load_with_primary_instance(
-                hardware, self.at.loads[node], burden, is_forced=is_forced
-            )
+            load = load_with_primary_instance(hardware, self.at.loads[node], burden, is_forced=is_forced)
             changes[key] = None if load is None else self.change(node, load)
         return changes[key]
 
@@ -111,10 +93,7 @@ class GanetiMoveScoreSums:
         """Return the change of the score sums if a node had another load."""
         if not self.at.is_online[node]:
             return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
-        old, new = (
-            self.at.contributions[node],
-            ganeti_node_score_share(self.at.hardware[node], load),
-        )
+        old, new = (self.at.contributions[node], ganeti_node_score_share(self.at.hardware[node], load))
         spreads = []
         for k in STANDING:
             before, after = old[k] - self.centre[k], new[k] - self.centre[k]
@@ -332,9 +311,7 @@ def _moves_to_any_node(
         and (taking := changes.taking(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:
-        all_loads = (
-            (ganeti_node_loads_after_move(at, instance, target), target) for target, _ in targets
-        )
+        all_loads = ((ganeti_node_loads_after_move(at, instance, target), target) for target, _ in targets)
         near = [(at.score(changed), target) for changed, target in all_loads]
     else:
         near = changes.nearest(changes.giving(primary, burden), targets, least)

@@ -56,9 +56,7 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of the spreads: hbal's wei
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def ganeti_node_score_share(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad
-) -> GanetiNodeScoreShare:
+def ganeti_node_score_share(hardware: GanetiHostFacts, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
     """Return the contribution of a node to the cluster's balance score."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
@@ -81,14 +79,10 @@ def ganeti_node_score_share(
 
 
 def ganeti_imbalance_score(
-    online: Sequence[GanetiNodeScoreShare],
-    offline: Sequence[GanetiNodeLoad],
-    pairs: Mapping[tuple[str, str], int],
+    online: Sequence[GanetiNodeScoreShare], offline: Sequence[GanetiNodeLoad], pairs: Mapping[tuple[str, str], int]
 ) -> float:
     """Return the score of a cluster, summed in hbal's order."""
-    spreads = [
-        _standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)
-    ]
+    spreads = [_standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)]
     free_mem, free_disk, kept_mem, vcpus, primaries, copies, spindles, promised_mem = spreads
     copies_offline = primaries_offline = 0.0
     for load in offline:
@@ -174,9 +168,7 @@ class GanetiInstancePlacement:
                 offline.append(load or self.loads[node])
                 continue
             contributions.append(
-                ganeti_node_score_share(self.hardware[node], load)
-                if load
-                else self.contributions[node]
+                ganeti_node_score_share(self.hardware[node], load) if load else self.contributions[node]
             )
             if self.has_pairs:
                 pairs.update((load or self.loads[node]).pairs)
@@ -214,20 +206,15 @@ def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
             for at, instance in enumerate(cluster.instances)
             if instance.is_movable
             and instance.is_balanced
-            and (
-                instance.secondary == NO_NODE
-                or groups[instance.primary] == groups[instance.secondary]
-            )
+            and (instance.secondary == NO_NODE or groups[instance.primary] == groups[instance.secondary])
         ),
         mirrored=frozenset(at for at, burden in enumerate(demands) if burden.is_mirrored),
         loads=loads,
         contributions=[
-            ganeti_node_score_share(hardware, load)
-            for hardware, load in zip(node_hardware, loads, strict=True)
+            ganeti_node_score_share(hardware, load) for hardware, load in zip(node_hardware, loads, strict=True)
         ],
         is_online=[not node.is_offline for node in cluster.nodes],
-        has_pairs=any(burden.tags for burden in demands)
-        and any(hardware.locations for hardware in node_hardware),
+        has_pairs=any(burden.tags for burden in demands) and any(hardware.locations for hardware in node_hardware),
     )
 
 
@@ -255,9 +242,7 @@ def possible_instance_moves(
             yield GanetiInstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
 
 
-def ganeti_node_loads_after_move(
-    at: GanetiInstancePlacement, instance: int, target: int
-) -> ChangedNodeLoads:
+def ganeti_node_loads_after_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
     """Return the node loads after an instance without a mirror moved to a target."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
@@ -284,15 +269,11 @@ def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | 
     free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     if new_p is None:
         return None
-    new_s = load_with_secondary_copy(
-        hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
-    )
+    new_s = load_with_secondary_copy(hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced)
     return new_s and {old_p: new_s, old_s: new_p}
 
 
-def _replace_primary(
-    at: GanetiInstancePlacement, instance: int, target: int
-) -> ChangedNodeLoads | None:
+def _replace_primary(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     """Make the target the primary node; the secondary runs the instance for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
@@ -304,9 +285,7 @@ def _replace_primary(
     new = at.burden_at(instance, target, old_s)
     free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
     held = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
-    new_p = held and load_with_primary_instance(
-        hardware_t, at.loads[target], new, is_forced=is_forced
-    )
+    new_p = held and load_with_primary_instance(hardware_t, at.loads[target], new, is_forced=is_forced)
     if held is None or new_p is None:
         return None
     released = load_without_primary_instance(hardware_s, held, new)
@@ -315,16 +294,12 @@ def _replace_primary(
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 
 
-def _replace_secondary(
-    at: GanetiInstancePlacement, instance: int, target: int
-) -> ChangedNodeLoads | None:
+def _replace_secondary(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p = at.hardware[old_p]
     new = at.burden_at(instance, old_p, target)
     is_forced = not at.is_online[old_s]
-    new_s = load_with_secondary_copy(
-        at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced
-    )
+    new_s = load_with_secondary_copy(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
     if new_s is None:
         return None
     free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
@@ -333,9 +308,7 @@ def _replace_secondary(
     return new_p and {old_p: new_p, target: new_s, old_s: free_s}
 
 
-def _replace_and_failover(
-    at: GanetiInstancePlacement, instance: int, target: int
-) -> ChangedNodeLoads | None:
+def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     """Make the target the primary, and the old primary the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
@@ -352,9 +325,7 @@ def _replace_and_failover(
     return new_s and {target: new_p, old_p: new_s, old_s: free_s}
 
 
-def _failover_and_replace(
-    at: GanetiInstancePlacement, instance: int, target: int
-) -> ChangedNodeLoads | None:
+def _failover_and_replace(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     """Make the secondary the primary, and the target the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
@@ -366,8 +337,6 @@ def _failover_and_replace(
     new_p = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
     if new_p is None:
         return None
-    new_s = load_with_secondary_copy(
-        at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced
-    )
+    new_s = load_with_secondary_copy(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
     free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     return new_s and {target: new_s, old_s: new_p, old_p: free_p}

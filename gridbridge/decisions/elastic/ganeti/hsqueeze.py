@@ -9,14 +9,8 @@ from dataclasses import replace
 from math import floor
 
 from gridbridge.decisions.elastic.ganeti.ganeti_instance_balancing import balance_ganeti_instances
-from gridbridge.decisions.elastic.ganeti.ganeti_placement_score import (
-    GanetiInstancePlacement,
-    present_ganeti_placement,
-)
-from gridbridge.decisions.elastic.ganeti.node_load import (
-    GanetiInstanceLoad,
-    load_with_primary_instance,
-)
+from gridbridge.decisions.elastic.ganeti.ganeti_placement_score import GanetiInstancePlacement, present_ganeti_placement
+from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, load_with_primary_instance
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
     GanetiInstanceMove,
@@ -28,9 +22,7 @@ from gridbridge.model.elastic.ganeti_cluster import (
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 
-def plan_ganeti_power_changes(
-    cluster: GanetiCluster, minimal: float, target: float
-) -> GanetiSqueezePlan:
+def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
     """Return hsqueeze's decision for reserves given in standard instances."""
     placement = present_ganeti_placement(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
@@ -64,9 +56,7 @@ def plan_ganeti_power_changes(
     )
 
 
-def _reserve_of_standard_instances(
-    standard: GanetiInstanceSize, factor: float
-) -> GanetiInstanceLoad:
+def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) -> GanetiInstanceLoad:
     """Return a part or a multiple of a standard instance, rounded down."""
     mem = floor(factor * standard.mem)
     return GanetiInstanceLoad(
@@ -127,27 +117,18 @@ def _nodes_to_power_on(
 ) -> tuple[int, ...] | None:
     """Return the fewest standby nodes that give the reserve; None if all together do not."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
-    return next(
-        (nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)),
-        None,
-    )
+    return next((nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)), None)
 
 
 def _leaves_reserve(
-    placement: GanetiInstancePlacement,
-    nodes: tuple[int, ...],
-    reserve: GanetiInstanceLoad,
-    *,
-    to_online: bool,
+    placement: GanetiInstancePlacement, nodes: tuple[int, ...], reserve: GanetiInstanceLoad, *, to_online: bool
 ) -> bool:
     """Say whether all instances end on online nodes, and each node keeps the reserve."""
     tried = placement.switched(nodes, to_online=to_online)
     if not _has_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
-    return all(
-        tried.is_online[primary] for primary, _ in tried.homes
-    ) and every_ganeti_node_has_reserve(tried, reserve)
+    return all(tried.is_online[primary] for primary, _ in tried.homes) and every_ganeti_node_has_reserve(tried, reserve)
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
@@ -157,8 +138,7 @@ def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLo
     """
     movable = set(tried.movable)
     if any(
-        not tried.is_online[primary] and instance not in movable
-        for instance, (primary, _) in enumerate(tried.homes)
+        not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)
     ):
         return False
     online = [tried.hardware[node] for node in tried.online]
@@ -170,12 +150,7 @@ def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLo
 def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
     """Return the cluster with the nodes and instances of a placement."""
     nodes = tuple(
-        replace(
-            node,
-            is_offline=not is_online,
-            free_disk=load.free_disk,
-            free_spindles=load.free_spindles,
-        )
+        replace(node, is_offline=not is_online, free_disk=load.free_disk, free_spindles=load.free_spindles)
         for node, is_online, load in zip(cluster.nodes, end.is_online, end.loads, strict=True)
     )
     instances = tuple(
@@ -185,9 +160,7 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -
     return replace(cluster, nodes=nodes, instances=instances)
 
 
-def group_moves_into_parallel_jobs(
-    moves: Sequence[GanetiInstanceMove],
-) -> list[list[GanetiInstanceMove]]:
+def group_moves_into_parallel_jobs(moves: Sequence[GanetiInstanceMove]) -> list[list[GanetiInstanceMove]]:
     """Group consecutive moves that share no node into sets of parallel jobs.
 
     As in hbal, the last set is made as large as possible first.
@@ -224,10 +197,7 @@ def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster
 def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
     names = before.aliases
     nodes = [names[node.name] for node in before.nodes]
-    instances = [
-        (instance.name, "migrate" if instance.status.is_up else "failover")
-        for instance in before.instances
-    ]
+    instances = [(instance.name, "migrate" if instance.status.is_up else "failover") for instance in before.instances]
     lines: list[str] = []
     for number, jobs in enumerate(group_moves_into_parallel_jobs(plan.moves), 1):
         lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
@@ -235,16 +205,11 @@ def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
             lines += [f"  echo job {number}/{job}", "  check"]
             name, verb = instances[move.instance]
             target = "" if move.target < 0 else nodes[move.target]
-            lines += [
-                f"  gnt-instance {words}"
-                for words in _instance_commands(move.kind, name, verb, target)
-            ]
+            lines += [f"  gnt-instance {words}" for words in _instance_commands(move.kind, name, verb, target)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _instance_commands(
-    kind: GanetiInstanceMoveKind, name: str, verb: str, target: str
-) -> tuple[str, ...]:
+def _instance_commands(kind: GanetiInstanceMoveKind, name: str, verb: str, target: str) -> tuple[str, ...]:
     over = f"{verb} -f {name}"
     copy = f"replace-disks -n {target} {name}"
     return {

@@ -71,11 +71,7 @@ def float_ratio(part: float, whole: float) -> float:
 
 
 def load_with_primary_instance(
-    hardware: GanetiHostFacts,
-    load: GanetiNodeLoad,
-    burden: GanetiInstanceLoad,
-    *,
-    is_forced: bool,
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
     """Return a node's load with one more primary instance; None if the node has no room.
 
@@ -216,18 +212,14 @@ def spindle_use_after_change(
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
-) -> int:
+def _spindles_left(hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
     """Return the free spindles after adding an instance; an unknown number counts as no room."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
 
 
-def _spindles_freed(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
-) -> int:
+def _spindles_freed(hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
@@ -236,9 +228,7 @@ def instance_location_mismatch(hardware: GanetiHostFacts, burden: GanetiInstance
     return burden.together + len(burden.desired - hardware.locations)
 
 
-def location_tag_pairs(
-    hardware: GanetiHostFacts, burden: GanetiInstanceLoad
-) -> tuple[tuple[str, str], ...]:
+def location_tag_pairs(hardware: GanetiHostFacts, burden: GanetiInstanceLoad) -> tuple[tuple[str, str], ...]:
     """Return each location of a node paired with each exclusion tag of an instance."""
     if not burden.tags or not hardware.locations:
         return ()

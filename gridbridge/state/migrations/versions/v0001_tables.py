@@ -69,9 +69,7 @@ def _transfers() -> None:
     )
     op.create_index("transfers_closed_at", "transfers", ["closed_at"])
     op.create_index("transfers_task", "transfers", ["cluster", "job", "task"])
-    op.create_table(
-        "events", *_counted("id"), *_text("name"), *_number("uid"), *_moment("at"), *_text("text")
-    )
+    op.create_table("events", *_counted("id"), *_text("name"), *_number("uid"), *_moment("at"), *_text("text"))
     op.create_index("events_transfer", "events", ["name", "uid"])
 
 
@@ -121,9 +119,7 @@ def _decisions() -> None:
         *_amount("took_s"),
         *_text("summary"),
     )
-    op.create_table(
-        "decisions", *_counted("id"), *_moment("at"), *_text("program", "sentence", "inputs")
-    )
+    op.create_table("decisions", *_counted("id"), *_moment("at"), *_text("program", "sentence", "inputs"))
 
 
 def _answers() -> None:
@@ -159,9 +155,7 @@ def _campaigns() -> None:
         *_text("digest", "token"),
         sa.UniqueConstraint("token"),
     )
-    op.create_table(
-        "campaign_requests", *_text_key("token"), *_number_key("campaign"), *_moment("done_at")
-    )
+    op.create_table("campaign_requests", *_text_key("token"), *_number_key("campaign"), *_moment("done_at"))
     op.create_table(
         "campaign_waiting",
         *_number_key("campaign", "first"),
@@ -198,11 +192,7 @@ def _campaign_attempts() -> None:
     )
     op.create_index("campaign_attempts_array", "campaign_attempts", ["campaign", "array"])
     op.create_index(
-        "campaign_attempts_ran",
-        "campaign_attempts",
-        ["campaign", "array"],
-        sqlite_where=RAN,
-        postgresql_where=RAN,
+        "campaign_attempts_ran", "campaign_attempts", ["campaign", "array"], sqlite_where=RAN, postgresql_where=RAN
     )
 
 
@@ -249,21 +239,11 @@ def _campaign_speeds() -> None:
         *_text("error_host", default=""),
         *_number("wiped_in_row", default="0"),
     )
+    op.create_table("campaign_ratios", *_at_cluster(), *_amount("ratio"), *_number("free", "submitted"))
     op.create_table(
-        "campaign_ratios", *_at_cluster(), *_amount("ratio"), *_number("free", "submitted")
+        "campaign_ends", *_at_cluster(), sa.Column("minute", sa.String(32), primary_key=True), *_number("ended")
     )
-    op.create_table(
-        "campaign_ends",
-        *_at_cluster(),
-        sa.Column("minute", sa.String(32), primary_key=True),
-        *_number("ended"),
-    )
-    op.create_table(
-        "campaign_usage",
-        *_at_cluster(),
-        *_moment("at"),
-        *_amount("used_s", "success_s", "successes"),
-    )
+    op.create_table("campaign_usage", *_at_cluster(), *_moment("at"), *_amount("used_s", "success_s", "successes"))
     op.create_table(
         "campaign_forecasts",
         *_number_key("campaign"),
@@ -341,9 +321,7 @@ def _text_key(*names: str) -> Columns:
 
 
 def _number(*names: str, nullable: bool = False, default: str | None = None) -> Columns:
-    return [
-        sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names
-    ]
+    return [sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names]
 
 
 def _text(*names: str, default: str | None = None) -> Columns:

@@ -30,17 +30,13 @@ def golden(name: str) -> bytes:
 def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
     (found,) = parse_host_queue_instances(golden("host-busy"))
 
-    assert found == HostQueueInstance(
-        queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",)
-    )
+    assert found == HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
 
 
 def test_a_task_of_an_array_is_told_by_its_number() -> None:
     """That of the array alone is all of its tasks, wherever they run (qdel(1))."""
     slots = b"<slots>1</slots>"
-    (found,) = parse_host_queue_instances(
-        golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>")
-    )
+    (found,) = parse_host_queue_instances(golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>"))
 
     assert found.tasks == ("5.7",)
 
@@ -68,9 +64,7 @@ def test_slots_that_are_taken_or_reserved_are_busy(change: tuple[bytes, bytes]) 
 
 
 def test_a_suspended_task_without_a_slot_is_busy() -> None:
-    (found,) = parse_host_queue_instances(
-        golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0])
-    )
+    (found,) = parse_host_queue_instances(golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0]))
 
     assert found.is_used
 
@@ -89,9 +83,7 @@ def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
 
 
 @pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
-def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
-    tmp_path: Path, ending: str
-) -> None:
+def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(tmp_path: Path, ending: str) -> None:
     """It says so by ending with 1 and without a word."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     folder, program = str(tmp_path), tmp_path / "qstat"
@@ -106,8 +98,7 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
-    [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)],
+    ("host", "expected"), [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)]
 )
 def test_a_host_reports_when_its_load_is_told(host: str, expected: bool) -> None:
     assert has_execd_reported_load(golden("hosts"), host) == expected

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.advance_reservations import (
-    parse_reserved_slots,
-    query_reserved_slots,
-)
+from gridbridge.batch.gridengine.advance_reservations import parse_reserved_slots, query_reserved_slots
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.transfer_route import GridEngineCell
 

@@ -34,14 +34,10 @@ def cell(tmp_path: Path) -> GridEngineCell:
     (tmp_path / "qmod").write_text(QMOD)
     for one in ("qstat", "qmod"):
         (tmp_path / one).chmod(0o755)
-    return GridEngineCell(
-        root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
-    )
+    return GridEngineCell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9)
 
 
-def membership(
-    cell: GridEngineCell, *queues: tuple[str, str, int, int]
-) -> GridEngineHostMembership:
+def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
     """Return a host with queues: their states, used slots, and whether they are best-effort."""
     rows = (
         QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
@@ -50,9 +46,7 @@ def membership(
     document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
     (Path(cell.binaries) / "rows").write_text(document)
     return GridEngineHostMembership(
-        cell=cell,
-        preparing=MachineBootstrap(settings=MachineBootstrapSection(), cell=cell),
-        root=lambda *_: None,
+        cell=cell, preparing=MachineBootstrap(settings=MachineBootstrapSection(), cell=cell), root=lambda *_: None
     )
 
 
@@ -98,9 +92,7 @@ left=$(cat left) && echo $((left - 1)) >left
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_a_host_is_opened_whole_after_any_call_was_not_answered(
-    cell: GridEngineCell, at: int
-) -> None:
+def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: GridEngineCell, at: int) -> None:
     """The call that stops is told as such, and the next try goes on where it was."""
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 1, 1), ("be2", "ds", 0, 1))
     folder = Path(cell.binaries)

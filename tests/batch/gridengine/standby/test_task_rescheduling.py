@@ -89,9 +89,7 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
 
 def test_tasks_of_best_effort_queues_are_left_out() -> None:
     told = listed(
-        queue("all.q@n1", row(1, task=3, slots=2), row(2)),
-        queue("low.q@n1", row(3), best="1"),
-        queue("all.q@n2"),
+        queue("all.q@n1", row(1, task=3, slots=2), row(2)), queue("low.q@n1", row(3), best="1"), queue("all.q@n2")
     )
 
     found = task_rescheduling.parse_tasks_on_hosts(told)
@@ -152,9 +150,7 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) ->
     [("r", True), ("Rr", True), ("dr", True), ("t", True), ("ds", True)]
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
-def test_a_task_that_somebody_stopped_keeps_its_host(
-    cell: GridEngineCell, state: str, is_moved: bool
-) -> None:
+def test_a_task_that_somebody_stopped_keeps_its_host(cell: GridEngineCell, state: str, is_moved: bool) -> None:
     """It would be left there for as long as it is stopped, and the host closed."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1), row(2, state, slots=2))
@@ -167,10 +163,7 @@ def test_a_task_that_somebody_stopped_keeps_its_host(
 
 def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
     """They judge its owner, its project and its checkpointing environment."""
-    own = (
-        "<JB_owner>alice</JB_owner><JB_project>p1</JB_project>"
-        "<JB_checkpoint_name>blcr</JB_checkpoint_name>"
-    )
+    own = "<JB_owner>alice</JB_owner><JB_project>p1</JB_project><JB_checkpoint_name>blcr</JB_checkpoint_name>"
     (found,) = task_rescheduling.parse_reschedulable_jobs(jobs(job(7, own)), NOW_S).values()
 
     assert found.identity == JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")

@@ -118,9 +118,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CampaignPlanExecutor(
-        database, CampaignStatisticsRecorder(database), clock, FailuresSection(), grid
-    ).do
+    return CampaignPlanExecutor(database, CampaignStatisticsRecorder(database), clock, FailuresSection(), grid).do
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
@@ -137,11 +135,7 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
 ) -> None:
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    every = [
-        CampaignTaskSend(campaign=n, cluster=name, tasks=1)
-        for n in (1, 2, 5)
-        for name in ("gamma", "beta")
-    ]
+    every = [CampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")]
 
     do(CampaignCyclePlan(sends=tuple(every)))
 
@@ -172,10 +166,7 @@ def test_one_that_does_not_hang_ends_the_pauses(
 ) -> None:
     """What fails at once holds up nobody."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    lost = tuple(
-        SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False)
-        for one in sent(campaigns)[:4]
-    )
+    lost = tuple(SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False) for one in sent(campaigns)[:4])
     do(CampaignCyclePlan(losers=lost))
     first = grid.calls()
     grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
@@ -214,10 +205,6 @@ def test_what_its_cluster_refuses_has_not_hung(
     grid.took_s = {(1, "gamma"): 9.0}
     grid.fails_by = PermanentArrayRefusal
 
-    do(
-        CampaignCyclePlan(
-            sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))
-        )
-    )
+    do(CampaignCyclePlan(sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
 
     assert grid.calls() == [(1, "gamma"), (2, "gamma")]

@@ -43,13 +43,7 @@ SWEEP = Campaign(
     jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
 )
 ARRAY = CampaignArray(
-    campaign=1,
-    number=1,
-    cluster="beta",
-    state=ArraySubmissionState.RELEASED,
-    size=3,
-    job_id=8,
-    intended_at=NOON,
+    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, job_id=8, intended_at=NOON
 )
 
 
@@ -65,10 +59,7 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
     found = judge_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
 
     told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
-    assert told == [
-        (1, TaskAttemptOutcome.PROGRAM_ERROR, 3, 5),
-        (3, TaskAttemptOutcome.CANCELLED, None, None),
-    ]
+    assert told == [(1, TaskAttemptOutcome.PROGRAM_ERROR, 3, 5), (3, TaskAttemptOutcome.CANCELLED, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -78,25 +69,13 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
         (DELETED_BEFORE_START, CancellationReason.WAITED, TaskAttemptOutcome.WIPED),
         (DELETED_BEFORE_START, CancellationReason.NEVER_BEGAN, TaskAttemptOutcome.WIPED),
         (JobEnd(signal=9), CancellationReason.WAITED, TaskAttemptOutcome.PREEMPTED),
-        (
-            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
-            CancellationReason.WAITED,
-            TaskAttemptOutcome.PREEMPTED,
-        ),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.WAITED, TaskAttemptOutcome.PREEMPTED),
         (JobEnd(exit_status=0), CancellationReason.WAITED, TaskAttemptOutcome.SUCCESS),
-        (
-            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
-            CancellationReason.OVERRAN,
-            TaskAttemptOutcome.WALLTIME,
-        ),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.OVERRAN, TaskAttemptOutcome.WALLTIME),
         (JobEnd(exit_status=3), CancellationReason.OVERRAN, TaskAttemptOutcome.PROGRAM_ERROR),
         (DELETED_BEFORE_START, CancellationReason.MOVED, TaskAttemptOutcome.MOVED),
         (JobEnd(signal=9), CancellationReason.MOVED, TaskAttemptOutcome.SIGNAL),
-        (
-            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
-            CancellationReason.MOVED,
-            TaskAttemptOutcome.CANCELLED,
-        ),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.MOVED, TaskAttemptOutcome.CANCELLED),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
@@ -106,9 +85,7 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
 
     What is moved is deleted only while it waits: who ended what began was somebody else.
     """
-    found = judge_missing_attempts(
-        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)}
-    )
+    found = judge_missing_attempts({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)})
 
     assert [one.outcome for one in found] == [outcome]
 
@@ -125,17 +102,10 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = CampaignArray(
-        campaign=1,
-        number=1,
-        cluster="beta",
-        state=ArraySubmissionState.RELEASED,
-        size=3,
-        intended_at=NOON,
+        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, intended_at=NOON
     )
     marks = {1: TaskDeletionMark(wiped_for=held), 2: TaskDeletionMark(wiped_for=held)}
-    judge = MissingAttemptJudge(
-        (), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0
-    )
+    judge = MissingAttemptJudge((), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0)
     ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
@@ -146,10 +116,7 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
 
 @pytest.mark.parametrize(
     ("state", "outcome"),
-    [
-        (CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED),
-        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.SIGNAL),
-    ],
+    [(CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED), (CampaignState.IN_TREATMENT, TaskAttemptOutcome.SIGNAL)],
 )
 def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
     state: CampaignState, outcome: TaskAttemptOutcome
@@ -157,15 +124,9 @@ def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
     """What ended by itself ended so."""
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
     missing = {attempt(place): 0.0 for place in ends}
-    found = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0).ended(
-        ARRAY, missing, ends, GONE
-    )
+    found = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0).ended(ARRAY, missing, ends, GONE)
 
-    assert [one.outcome for one in found] == [
-        outcome,
-        TaskAttemptOutcome.SUCCESS,
-        TaskAttemptOutcome.PROGRAM_ERROR,
-    ]
+    assert [one.outcome for one in found] == [outcome, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR]
 
 
 def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
@@ -178,13 +139,9 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     assert [one.exit_status for one in found] == [99, 199, None]
 
 
-def of(
-    task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS
-) -> TaskAttempt:
+def of(task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> TaskAttempt:
     """Return an attempt of a task that has ended."""
-    return TaskAttempt(
-        campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
-    )
+    return TaskAttempt(campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome)
 
 
 def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
@@ -203,9 +160,7 @@ def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
 
 
 def test_a_plan_without_ends_is_one_portion() -> None:
-    assert split_plan_into_transactions(CampaignCyclePlan(finished=(7,))) == (
-        CampaignCyclePlan(finished=(7,)),
-    )
+    assert split_plan_into_transactions(CampaignCyclePlan(finished=(7,))) == (CampaignCyclePlan(finished=(7,)),)
 
 
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
@@ -225,9 +180,7 @@ def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
         pytest.param(frozenset(), False, [1, 2], id="also while all of it waits"),
     ],
 )
-def test_a_task_that_a_list_leaves_out_is_asked_for(
-    lives: set[int] | None, is_listed: bool, kept: list[int]
-) -> None:
+def test_a_task_that_a_list_leaves_out_is_asked_for(lives: set[int] | None, is_listed: bool, kept: list[int]) -> None:
     """A list that was cut short would have it run twice."""
     known = None if lives is None else frozenset(lives)
 
@@ -314,9 +267,7 @@ def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> N
         3: TaskDeletionMark(wiped_for=CancellationReason.MOVED),
     }
 
-    found = close_attempts_without_end(
-        map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks
-    )
+    found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks)
 
     assert [(one.place, one.outcome) for one in found] == [
         (1, TaskAttemptOutcome.SITE_FAULT),
@@ -330,9 +281,7 @@ def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> N
     [(1e9, 300.0, 300), (200.0, 300.0, 200), (50.0, 3.0, 50), (50.0, -3600.0, 50), (1e9, -5.0, 60)],
     ids=["forged", "right", "just sent", "a clock was set back", "both"],
 )
-def test_no_task_has_run_for_longer_than_since_it_was_sent(
-    told_s: float, sent_s: float, ran_s: int
-) -> None:
+def test_no_task_has_run_for_longer_than_since_it_was_sent(told_s: float, sent_s: float, ran_s: int) -> None:
     """What a record says of it is charged to its owner, and others may have written it."""
     ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
 

@@ -102,9 +102,7 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> Non
         (JobEnd(reason="failed 100"), TaskAttemptOutcome.UNWANTED),
     ],
 )
-def test_a_task_that_its_owner_cancelled_is_never_run_again(
-    end: JobEnd, outcome: TaskAttemptOutcome
-) -> None:
+def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
     """It may have ended by itself before it was deleted."""
     found = classify_job_end(end, WALLTIME_S)
 
@@ -143,25 +141,13 @@ def _told_by_records(records: Sequence[JobRunAccounting]) -> TaskAttemptOutcome 
     ("code", "types", "outcome"),
     [
         (0, ("WALLTIME", "FRAG_JOB_REQUEST"), TaskAttemptOutcome.SUCCESS),
-        (
-            3 << 8,
-            ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"),
-            TaskAttemptOutcome.PROGRAM_ERROR,
-        ),
+        (3 << 8, ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"), TaskAttemptOutcome.PROGRAM_ERROR),
         (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), TaskAttemptOutcome.WALLTIME),
         (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskAttemptOutcome.CANCELLED),
         (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskAttemptOutcome.PREEMPTED),
         (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskAttemptOutcome.PREEMPTED),
-        (
-            None,
-            ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"),
-            TaskAttemptOutcome.SITE_FAULT,
-        ),
-        (
-            None,
-            ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"),
-            TaskAttemptOutcome.SETUP_ERROR,
-        ),
+        (None, ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"), TaskAttemptOutcome.SITE_FAULT),
+        (None, ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"), TaskAttemptOutcome.SETUP_ERROR),
         (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskAttemptOutcome.WALLTIME),
         (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), TaskAttemptOutcome.SITE_FAULT),
     ],
@@ -175,9 +161,7 @@ def test_in_whatever_order_oar_tells_a_task_s_events_it_ended_once(
 
 
 def _told_by_events(code: int | None, types: Iterable[str]) -> TaskAttemptOutcome | None:
-    events = [
-        {"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)
-    ]
+    events = [{"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)]
     shown = {"7": SHOWN | {"exit_code": code, "events": events}}
     (job,) = parse_oarstat_jobs(json.dumps(shown).encode())
     end = _end_of(job)

@@ -6,34 +6,19 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    CampaignState,
-    TaskAttemptOutcome,
-)
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    ClusterCapacity,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ClusterCapacity
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CompetingAttempt
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
 
 WISH = JdlClusterSettings(exec_file="run")
-STATES = [
-    ArraySubmissionState.INTENDED,
-    ArraySubmissionState.SUBMITTED,
-    ArraySubmissionState.RELEASED,
-]
+STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySubmissionState.RELEASED]
 
 
 def array(number: int, cluster: str, state: ArraySubmissionState, **known: Any) -> CampaignArray:
     """Return an array of two tasks."""
-    return CampaignArray(
-        campaign=1, number=number, cluster=cluster, state=state, size=2, intended_at=NOON, **known
-    )
+    return CampaignArray(campaign=1, number=number, cluster=cluster, state=state, size=2, intended_at=NOON, **known)
 
 
 def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> CompetingAttempt:
@@ -50,9 +35,7 @@ def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> 
     )
 
 
-def decided(
-    state: ArraySubmissionState, campaigns: CampaignState, **known: Any
-) -> CampaignCyclePlan:
+def decided(state: ArraySubmissionState, campaigns: CampaignState, **known: Any) -> CampaignCyclePlan:
     """Return what a cycle does about an array at beta, which answers, and one at gamma."""
     one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
     seen = CampaignCycleSituation(
@@ -68,14 +51,10 @@ def decided(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(
-    state: ArraySubmissionState,
-) -> None:
+def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: ArraySubmissionState) -> None:
     found = decided(state, CampaignState.CANCELLED)
     later = decided(
-        state,
-        CampaignState.CANCELLED,
-        room=dict.fromkeys(("beta", "gamma"), ClusterCapacity(free_slots=0)),
+        state, CampaignState.CANCELLED, room=dict.fromkeys(("beta", "gamma"), ClusterCapacity(free_slots=0))
     )
 
     assert [one.cluster for one in found.deleted] == ["beta"]

@@ -9,11 +9,7 @@ from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> ClusterSuccessRecord:
     """Return how a campaign fared somewhere."""
     return ClusterSuccessRecord(
-        campaign=1,
-        cluster=cluster,
-        successes=len(durations_s),
-        durations_s=durations_s,
-        is_trusted=is_trusted,
+        campaign=1, cluster=cluster, successes=len(durations_s), durations_s=durations_s, is_trusted=is_trusted
     )
 
 
@@ -31,18 +27,7 @@ def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Cluster
         ((0, 0, 0, 0, 0), (1, 2, 5), False),
         ((0, 0, 0, 0, 0), (6, 6, 6), True),
     ],
-    ids=[
-        "sink",
-        "few",
-        "few there",
-        "5 s",
-        "a tenth",
-        "less",
-        "all at once",
-        "by the median",
-        "rounded",
-        "not only",
-    ],
+    ids=["sink", "few", "few there", "5 s", "a tenth", "less", "all at once", "by the median", "rounded", "not only"],
 )
 def test_a_sink_is_short_and_much_shorter_than_elsewhere(
     there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool

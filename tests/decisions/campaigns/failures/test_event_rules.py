@@ -5,10 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     campaigns_with_given_up_conflicts,
@@ -81,9 +78,7 @@ def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
         (CampaignState.CANCELLED, "it has ended, and nothing more of it is sent"),
     ],
 )
-def test_what_follows_from_an_older_state_file_fits_the_campaign(
-    state: CampaignState, then: str
-) -> None:
+def test_what_follows_from_an_older_state_file_fits_the_campaign(state: CampaignState, then: str) -> None:
     """Nobody is told to resume what has ended."""
     one = event(CampaignEventCode.RESTORED, cluster="")
 
@@ -94,9 +89,7 @@ def test_what_follows_from_an_older_state_file_fits_the_campaign(
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> CampaignArray:
     """Return an array that runs."""
     state = ArraySubmissionState.RELEASED
-    return CampaignArray(
-        campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at
-    )
+    return CampaignArray(campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at)
 
 
 def ended(*outcomes: TaskAttemptOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
@@ -150,11 +143,7 @@ def sent(look: CampaignCycleSituation) -> dict[str, int]:
 def test_one_failing_task_closes_nothing_and_is_told() -> None:
     """CiGri would blacklist the cluster for the campaign."""
     look = seen(
-        ended=ended(
-            TaskAttemptOutcome.SUCCESS,
-            TaskAttemptOutcome.PROGRAM_ERROR,
-            TaskAttemptOutcome.PROGRAM_ERROR,
-        )
+        ended=ended(TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PROGRAM_ERROR)
     )
 
     (found,) = told(look).values()
@@ -171,14 +160,9 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "codes"),
-    [
-        (TaskAttemptOutcome.CANCELLED, {CampaignEventCode.FRAG}),
-        (TaskAttemptOutcome.UNWANTED, set()),
-    ],
+    [(TaskAttemptOutcome.CANCELLED, {CampaignEventCode.FRAG}), (TaskAttemptOutcome.UNWANTED, set())],
 )
-def test_what_its_owner_cancelled_is_no_event(
-    outcome: TaskAttemptOutcome, codes: set[CampaignEventCode]
-) -> None:
+def test_what_its_owner_cancelled_is_no_event(outcome: TaskAttemptOutcome, codes: set[CampaignEventCode]) -> None:
     """What somebody deleted at its cluster is one; neither runs again."""
     look = seen(ended=ended(outcome))
 
@@ -199,19 +183,13 @@ def test_what_its_owner_cancelled_is_no_event(
         (TaskAttemptOutcome.RESUBMIT_LAST, CampaignEventCode.RESUBMIT),
     ],
 )
-def test_each_task_that_is_not_tried_again_says_why(
-    outcome: TaskAttemptOutcome, code: CampaignEventCode
-) -> None:
+def test_each_task_that_is_not_tried_again_says_why(outcome: TaskAttemptOutcome, code: CampaignEventCode) -> None:
     """Also one that has used up what its cause allows; as long as it has not, nothing is told."""
     last = seen(ended=ended(outcome), failures=FailuresSection(**NO_TRIES))
     first = seen(ended=ended(outcome))
     tried = {CampaignEventCode.EXIT_ERROR} & {code}
 
-    (found,) = (
-        one
-        for one in plan_campaign_cycle(last).changes.events
-        if one.kind is CampaignEventKind.TASK
-    )
+    (found,) = (one for one in plan_campaign_cycle(last).changes.events if one.kind is CampaignEventKind.TASK)
     assert (found.code, found.cluster, found.tasks, found.first_task) == (code, "beta", 1, 0)
     assert {one.code for one in told(first).values() if one.kind is CampaignEventKind.TASK} == tried
 
@@ -219,16 +197,10 @@ def test_each_task_that_is_not_tried_again_says_why(
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
     """A million of them are one line."""
     known = replace(
-        event(CampaignEventCode.EXIT_ERROR),
-        kind=CampaignEventKind.TASK,
-        exit_status=3,
-        tasks=5,
-        first_task=8,
+        event(CampaignEventCode.EXIT_ERROR), kind=CampaignEventKind.TASK, exit_status=3, tasks=5, first_task=8
     )
 
-    found = told(
-        seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE)
-    )
+    found = told(seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE))
 
     assert found[CampaignEventCode.EXIT_ERROR] == replace(known, tasks=6, last_at=NOON + MINUTE)
 
@@ -238,10 +210,7 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
     other = replace(SWEEP, number=2)
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(
-        campaigns=(SWEEP, other),
-        ended=ended(TaskAttemptOutcome.SIGNAL),
-        records=(before,),
-        waiting={1: 1, 2: 50},
+        campaigns=(SWEEP, other), ended=ended(TaskAttemptOutcome.SIGNAL), records=(before,), waiting={1: 1, 2: 50}
     )
 
     assert told(look)[CampaignEventCode.BLACKLIST].until is None
@@ -263,23 +232,18 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
     ],
     ids=["one", "two", "another", "several before", "unknown"],
 )
-def test_a_host_on_which_all_of_a_row_failed_is_named(
-    before: str, hosts: tuple[str, ...], expected: str
-) -> None:
+def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[str, ...], expected: str) -> None:
     """It may be the host's fault, and its owner may tell the cluster's administrators."""
     known = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
     failed = zip(ended(*[TaskAttemptOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
 
     found = told(look)[CampaignEventCode.BLACKLIST]
-    assert (
-        describe_campaign_event(found) == f"its last 3 tasks at beta failed by themselves{expected}"
-    )
+    assert describe_campaign_event(found) == f"its last 3 tasks at beta failed by themselves{expected}"
 
 
 @pytest.mark.parametrize(
-    "between",
-    [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WALLTIME],
+    "between", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WALLTIME]
 )
 def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
     """In whatever order the ends came."""
@@ -293,10 +257,7 @@ def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
 def test_a_task_that_lost_its_host_breaks_no_row() -> None:
     """It says nothing of the program."""
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1)
-    look = seen(
-        ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT),
-        records=(before,),
-    )
+    look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT), records=(before,))
 
     assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [2]
 
@@ -314,21 +275,14 @@ def test_tasks_that_no_cluster_could_start_are_told() -> None:
     """Beside what closes the cluster: -r has them tried again."""
     (last,) = ended(TaskAttemptOutcome.SETUP_ERROR)
     earlier = tuple(
-        AttemptOutcomeAtCluster(
-            campaign=1, task=0, attempt=n, cluster="beta", outcome=TaskAttemptOutcome.SETUP_ERROR
-        )
+        AttemptOutcomeAtCluster(campaign=1, task=0, attempt=n, cluster="beta", outcome=TaskAttemptOutcome.SETUP_ERROR)
         for n in range(2, 6)
     )
     found = told(seen(ended=(last,), earlier=earlier))
 
     assert found.keys() == {CampaignEventCode.SETUP_ERROR, CampaignEventCode.NOT_STARTED}
     one = found[CampaignEventCode.NOT_STARTED]
-    assert (one.kind, one.cluster, one.tasks, one.first_task) == (
-        CampaignEventKind.TASK,
-        "beta",
-        1,
-        0,
-    )
+    assert (one.kind, one.cluster, one.tasks, one.first_task) == (CampaignEventKind.TASK, "beta", 1, 0)
 
 
 @pytest.mark.parametrize(("probes", "pause_s"), [(0, 120), (1, 200), (30, 200), (1000, 200)])
@@ -353,15 +307,11 @@ def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_e
 
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
     """Other arrays of the same try fail for the same reason."""
-    first = repeat_campaign_event(
-        None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection()
-    )
+    first = repeat_campaign_event(None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
     second = repeat_campaign_event(
         first, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, FailuresSection()
     )
-    third = repeat_campaign_event(
-        second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, FailuresSection()
-    )
+    third = repeat_campaign_event(second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, FailuresSection())
 
     assert [(one.probes, one.until) for one in (first, second, third)] == [
         (0, NOON + MINUTE),
@@ -393,9 +343,7 @@ def test_no_pause_is_longer_than_the_longest() -> None:
     assert sent(look) == {"beta": 1, "gamma": 4}
     assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + 2 * MINUTE
     assert plan_campaign_cycle(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
-    again = repeat_campaign_event(
-        pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection()
-    )
+    again = repeat_campaign_event(pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
     assert again.until == NOON + 2 * MINUTE
 
 
@@ -423,10 +371,7 @@ def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
 
 def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
     """It does not end, and it says why; it goes on as soon as one is open."""
-    both = tuple(
-        replace(event(CampaignEventCode.BLACKLIST, name), number=n)
-        for n, name in enumerate(CLUSTERS)
-    )
+    both = tuple(replace(event(CampaignEventCode.BLACKLIST, name), number=n) for n, name in enumerate(CLUSTERS))
     look = seen(events=both, arrays=())
 
     assert told(look)[CampaignEventCode.NO_CLUSTER].closed_at is None
@@ -453,9 +398,7 @@ def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
 def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed() -> None:
     """Nobody should have to look into the runner's log for it."""
     room = {"gamma": ClusterCapacity(free_slots=4)}
-    silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[
-        CampaignEventCode.GET_JOBS
-    ]
+    silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[CampaignEventCode.GET_JOBS]
     lost = [
         replace(event(code), why="c.1: no such thing")
         for code in (CampaignEventCode.NO_LEDGER, CampaignEventCode.OWNER_UNKNOWN)
@@ -489,24 +432,17 @@ def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
 def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_up() -> None:
     """What they came to is not known, and they keep their campaign from its end."""
     three = tuple(
-        AttemptOutcomeAtCluster(
-            campaign=1, task=task, attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING
-        )
+        AttemptOutcomeAtCluster(campaign=1, task=task, attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING)
         for task in range(3)
     )
     look = seen(disputed=three[1:])
 
     found = told(look)[CampaignEventCode.DISPUTED]
 
-    assert (found.kind, found.cluster, found.tasks, found.first_task) == (
-        *(CampaignEventKind.CAMPAIGN, "beta", 2),
-        1,
-    )
+    assert (found.kind, found.cluster, found.tasks, found.first_task) == (*(CampaignEventKind.CAMPAIGN, "beta", 2), 1)
     known = replace(found, number=3)
     assert told(replace(look, events=(known,))) == {}
-    assert (
-        told(replace(look, events=(known,), disputed=three))[CampaignEventCode.DISPUTED].tasks == 3
-    )
+    assert told(replace(look, events=(known,), disputed=three))[CampaignEventCode.DISPUTED].tasks == 3
     assert told(seen(events=(known,)))[CampaignEventCode.DISPUTED].closed_at == NOON
     assert told(seen(events=(known,), room={})).keys() == {CampaignEventCode.GET_JOBS}
     assert (
@@ -531,22 +467,14 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
     Those that are told when it is back, and later, of arrays that were sent before; others count.
     """
     before, after = array(2, "gamma"), array(3, "gamma", NOON + 12 * MINUTE)
-    upset = tuple(
-        replace(one, wallclock_s=600) for one in ended(*[TaskAttemptOutcome.SUCCESS] * 4, array=2)
-    )
+    upset = tuple(replace(one, wallclock_s=600) for one in ended(*[TaskAttemptOutcome.SUCCESS] * 4, array=2))
     known = {
-        "records": (
-            ClusterSuccessRecord(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),
-        ),
+        "records": (ClusterSuccessRecord(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),),
         "arrays": (array(), before, after),
         "at": NOON + 15 * MINUTE,
     }
     away = CampaignEvent(
-        kind=CampaignEventKind.CLUSTER,
-        code=CampaignEventCode.GET_JOBS,
-        cluster="gamma",
-        opened_at=NOON,
-        last_at=NOON,
+        kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="gamma", opened_at=NOON, last_at=NOON
     )
     now_back = seen(ended=upset, events=(away,), **known)
     was_back = seen(ended=upset, back_at={"gamma": NOON + 10 * MINUTE}, **known)
@@ -593,10 +521,7 @@ def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
     known = event(CampaignEventCode.NO_LEDGER, until=NOON + MINUTE)
 
     assert told(seen(events=(known,))) == {}
-    assert (
-        told(seen(campaigns=(), arrays=(), events=(known,)))[CampaignEventCode.NO_LEDGER].closed_at
-        == NOON
-    )
+    assert told(seen(campaigns=(), arrays=(), events=(known,)))[CampaignEventCode.NO_LEDGER].closed_at == NOON
 
 
 def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
@@ -631,9 +556,7 @@ def test_what_was_seen_is_kept_with_what_follows_from_it() -> None:
     missed = (TaskMissingSince(campaign=1, array=2, place=3, since=NOON),)
     both = (array(), array(2))
 
-    found = plan_campaign_cycle(
-        seen(ended=ended(TaskAttemptOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,))
-    )
+    found = plan_campaign_cycle(seen(ended=ended(TaskAttemptOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,)))
 
     assert found.arrays == (array(),)
     assert (found.missed, found.behind) == (missed, (1,))
@@ -643,19 +566,12 @@ def test_tasks_of_a_test_are_tried_once() -> None:
     """What they come to is what was asked."""
     test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=CampaignType.TEST))
 
-    assert (
-        plan_campaign_cycle(
-            seen(campaigns=(test,), ended=ended(TaskAttemptOutcome.SETUP_ERROR))
-        ).again
-        == ()
-    )
+    assert plan_campaign_cycle(seen(campaigns=(test,), ended=ended(TaskAttemptOutcome.SETUP_ERROR))).again == ()
 
 
 def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
     """It may run on where it was; its owner says what follows."""
-    lost = tuple(
-        replace(one, forgotten_job=8) for one in ended(*[TaskAttemptOutcome.SITE_FAULT] * 2)
-    )
+    lost = tuple(replace(one, forgotten_job=8) for one in ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))
     twice = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True))
     look = seen(ended=lost, arrays=(array(),))
 
@@ -664,34 +580,16 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
         "2 tasks were lost at beta: it knows nothing any more of what ran there in job 8"
     )
     assert plan_campaign_cycle(look).again == ()
-    assert [one.task for one in plan_campaign_cycle(replace(look, campaigns=(twice,))).again] == [
-        0,
-        1,
-    ]
-    assert (
-        len(
-            plan_campaign_cycle(
-                replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))
-            ).again
-        )
-        == 2
-    )
+    assert [one.task for one in plan_campaign_cycle(replace(look, campaigns=(twice,))).again] == [0, 1]
+    assert len(plan_campaign_cycle(replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))).again) == 2
 
 
 @pytest.mark.parametrize(
     ("there", "told"),
-    [
-        (
-            (ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),),
-            ["1 array is deleted"],
-        ),
-        ((), []),
-    ],
+    [((ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),), ["1 array is deleted"]), ((), [])],
     ids=["listed", "gone"],
 )
-def test_an_array_that_is_gone_is_not_told_to_be_deleted(
-    there: tuple[ListedTaskCounts, ...], told: list[str]
-) -> None:
+def test_an_array_that_is_gone_is_not_told_to_be_deleted(there: tuple[ListedTaskCounts, ...], told: list[str]) -> None:
     """Its cluster may take a submission late, and is asked all the same."""
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     look = seen(campaigns=(over,), arrays=(array(),), there=there)

@@ -22,18 +22,12 @@ POLICY = FailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_e
 BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
 
 
-def tried(
-    attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta"
-) -> AttemptOutcomeAtCluster:
+def tried(attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta") -> AttemptOutcomeAtCluster:
     """Return an attempt of a task."""
-    return AttemptOutcomeAtCluster(
-        campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome
-    )
+    return AttemptOutcomeAtCluster(campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome)
 
 
-def runs(
-    outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta"
-) -> bool:
+def runs(outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
     """Say whether a task runs again that came to this so often, always at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
     return may_retry_task(now, earlier, clusters, POLICY)
@@ -84,45 +78,22 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
         (tried(1, TaskAttemptOutcome.SETUP_ERROR), [], BOTH, ("beta",)),
         (tried(1, TaskAttemptOutcome.SETUP_ERROR), [], {"beta"}, ()),
         (tried(1, TaskAttemptOutcome.PREEMPTED), [], BOTH, ()),
-        (
-            tried(2, TaskAttemptOutcome.PREEMPTED),
-            [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")],
-            BOTH,
-            ("gamma",),
-        ),
+        (tried(2, TaskAttemptOutcome.PREEMPTED), [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")], BOTH, ("gamma",)),
         (
             tried(3, TaskAttemptOutcome.PREEMPTED),
-            [
-                tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma"),
-                tried(2, TaskAttemptOutcome.SETUP_ERROR),
-            ],
+            [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma"), tried(2, TaskAttemptOutcome.SETUP_ERROR)],
             BOTH,
             (),
         ),
-        (
-            tried(2, TaskAttemptOutcome.SITE_FAULT),
-            [tried(1, TaskAttemptOutcome.WALLTIME, "gamma")],
-            BOTH,
-            ("beta",),
-        ),
+        (tried(2, TaskAttemptOutcome.SITE_FAULT), [tried(1, TaskAttemptOutcome.WALLTIME, "gamma")], BOTH, ("beta",)),
         (
             tried(2, TaskAttemptOutcome.SITE_FAULT),
             [tried(1, TaskAttemptOutcome.SETUP_ERROR, "gamma")],
             {*BOTH, "delta"},
             ("beta", "gamma"),
         ),
-        (
-            tried(2, TaskAttemptOutcome.SITE_FAULT),
-            [tried(1, TaskAttemptOutcome.SUCCESS, "gamma")],
-            BOTH,
-            ("beta",),
-        ),
-        (
-            tried(2, TaskAttemptOutcome.MOVED),
-            [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")],
-            BOTH,
-            ("beta",),
-        ),
+        (tried(2, TaskAttemptOutcome.SITE_FAULT), [tried(1, TaskAttemptOutcome.SUCCESS, "gamma")], BOTH, ("beta",)),
+        (tried(2, TaskAttemptOutcome.MOVED), [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")], BOTH, ("beta",)),
         (tried(1, TaskAttemptOutcome.MOVED), [], {"beta"}, ()),
     ],
     ids=[
@@ -139,10 +110,7 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
     ],
 )
 def test_a_cluster_that_failed_a_task_is_avoided(
-    now: AttemptOutcomeAtCluster,
-    earlier: list[AttemptOutcomeAtCluster],
-    clusters: set[str],
-    expected: tuple[str, ...],
+    now: AttemptOutcomeAtCluster, earlier: list[AttemptOutcomeAtCluster], clusters: set[str], expected: tuple[str, ...]
 ) -> None:
     """Where each has failed it, that is the last one; a lost place is nobody's fault."""
     assert choose_clusters_to_avoid(now, earlier, clusters) == expected
@@ -150,10 +118,7 @@ def test_a_cluster_that_failed_a_task_is_avoided(
 
 def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
     """What failed it later is no reason to forget that."""
-    ended, earlier = (
-        tried(2, TaskAttemptOutcome.SITE_FAULT),
-        tried(1, TaskAttemptOutcome.WALLTIME, "gamma"),
-    )
+    ended, earlier = (tried(2, TaskAttemptOutcome.SITE_FAULT), tried(1, TaskAttemptOutcome.WALLTIME, "gamma"))
     three = {*BOTH, "delta"}
 
     (next_one,) = plan_task_retries([ended], [earlier], {1: three}, POLICY)
@@ -167,28 +132,19 @@ def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
 
     assert list_walltime_overrun_clusters([overran], BOTH) == ("beta",)
     assert list_walltime_overrun_clusters([overran], {"beta"}) == ()
-    assert (
-        list_walltime_overrun_clusters(
-            [overran, tried(2, TaskAttemptOutcome.WALLTIME, "gamma")], BOTH
-        )
-        == ()
-    )
+    assert list_walltime_overrun_clusters([overran, tried(2, TaskAttemptOutcome.WALLTIME, "gamma")], BOTH) == ()
 
 
 def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
     """It costs no try, and both may have ended in one look."""
-    beside = AttemptOutcomeAtCluster(
-        **BETA | {"attempt": 1, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True}
-    )
+    beside = AttemptOutcomeAtCluster(**BETA | {"attempt": 1, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True})
     last = tried(2, TaskAttemptOutcome.PREEMPTED, "gamma")
 
     (later,) = plan_task_retries([last], [beside], {1: BOTH}, POLICY)
     (at_once,) = plan_task_retries([beside, last], [], {1: BOTH}, POLICY)
 
     assert later.never == at_once.never == ("beta",)
-    assert not may_retry_task(
-        tried(2, TaskAttemptOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY
-    )
+    assert not may_retry_task(tried(2, TaskAttemptOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
 
 
 def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
@@ -198,9 +154,7 @@ def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
         tried(2, TaskAttemptOutcome.SETUP_ERROR, "gamma"),
         tried(3, TaskAttemptOutcome.PREEMPTED, "delta"),
     )
-    eight = AttemptOutcomeAtCluster(
-        **BETA | {"task": 8, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True}
-    )
+    eight = AttemptOutcomeAtCluster(**BETA | {"task": 8, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True})
 
     assert map_tasks_to_failed_clusters([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
@@ -210,20 +164,13 @@ def test_an_attempt_counts_once() -> None:
     before, now = tried(1, TaskAttemptOutcome.SITE_FAULT), tried(2, TaskAttemptOutcome.SITE_FAULT)
 
     assert [one.attempt for one in plan_task_retries([now], [before], {1: BOTH}, POLICY)] == [2]
-    assert (
-        plan_task_retries(
-            [tried(3, TaskAttemptOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY
-        )
-        == ()
-    )
+    assert plan_task_retries([tried(3, TaskAttemptOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY) == ()
 
 
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
     """It is cancelled, or a test."""
     ended = [tried(1, TaskAttemptOutcome.SITE_FAULT)]
 
-    expected = TaskRetry(
-        campaign=1, task=7, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT, avoid=("beta",)
-    )
+    expected = TaskRetry(campaign=1, task=7, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT, avoid=("beta",))
     assert plan_task_retries(ended, [], {1: BOTH}, POLICY) == (expected,)
     assert plan_task_retries(ended, [], {}, POLICY) == ()

@@ -7,12 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
@@ -53,9 +48,7 @@ def attempt(place: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
 
 @pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
 @pytest.mark.parametrize("mean_s", [{"gamma": 60.0}, {"beta": 6.0, "gamma": 60.0}])
-def test_a_task_that_waited_in_vain_starts_elsewhere(
-    by: FairShareUnit, mean_s: dict[str, float]
-) -> None:
+def test_a_task_that_waited_in_vain_starts_elsewhere(by: FairShareUnit, mean_s: dict[str, float]) -> None:
     """It was sent there again each time that nikita had deleted it, and never ended."""
     sharing = FairShareInputs(by=by, mean_s={1: mean_s})
 
@@ -79,10 +72,7 @@ def test_a_task_that_runs_there_is_a_good_sign() -> None:
 def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
     """Whatever that one comes to; what is moved or cancelled says nothing."""
     wiped = [(attempt(place, TaskAttemptOutcome.WIPED), "beta") for place in (1, 2)]
-    other = [
-        (attempt(3, TaskAttemptOutcome.MOVED), "beta"),
-        (attempt(4, TaskAttemptOutcome.CANCELLED), "beta"),
-    ]
+    other = [(attempt(3, TaskAttemptOutcome.MOVED), "beta"), (attempt(4, TaskAttemptOutcome.CANCELLED), "beta")]
     begun = [*wiped, (attempt(5, TaskAttemptOutcome.PROGRAM_ERROR), "beta")]
 
     assert update_success_records((), [*wiped, *other])[0].wiped_in_row == 2
@@ -101,8 +91,6 @@ def test_a_cycle_notes_what_waited_in_vain() -> None:
         job_id=7,
         intended_at=NOON - timedelta(seconds=950),
     )
-    look = seen(
-        waiting={}, arrays=(array,), ended=(attempt(1, TaskAttemptOutcome.WIPED),), over=(array,)
-    )
+    look = seen(waiting={}, arrays=(array,), ended=(attempt(1, TaskAttemptOutcome.WIPED),), over=(array,))
 
     assert plan_campaign_cycle(look).changes.records == (IN_VAIN,)

@@ -9,11 +9,7 @@ from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    TaskCountByExclusions,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, TaskCountByExclusions
 from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
@@ -56,18 +52,13 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
     one = look(LARGE, kept_off=OVERRAN)
     paused = replace(WIDE, state=CampaignState.PAUSED)
 
-    assert (
-        has_unplaceable_tasks(WIDE, one, BARRED),
-        has_unplaceable_tasks(paused, one, BARRED),
-    ) == (True, False)
+    assert (has_unplaceable_tasks(WIDE, one, BARRED), has_unplaceable_tasks(paused, one, BARRED)) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
-def test_the_owner_is_told_until_a_cluster_takes_them(
-    gamma: ClusterCapacity | None, is_over: bool
-) -> None:
+def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacity | None, is_over: bool) -> None:
     """Once, also while a cluster does not answer in between."""
     known = event(CampaignEventCode.NO_CLUSTER, "")
 
@@ -81,9 +72,7 @@ def test_the_owner_is_told_until_a_cluster_takes_them(
 def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
     """It could only wait there for ever."""
     overran = ended(TaskAttemptOutcome.WALLTIME)
-    small, large = (
-        replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE)
-    )
+    small, large = (replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE))
 
     assert (plan_campaign_cycle(small).again, len(plan_campaign_cycle(large).again)) == ((), 1)
     assert CampaignEventCode.WALLTIME in told(small)

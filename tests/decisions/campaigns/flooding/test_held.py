@@ -7,11 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
@@ -64,9 +60,7 @@ def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
 
 def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     """Nobody deletes them: they count neither as waiting there nor for what job ratios become."""
-    tests = tuple(
-        replace(campaign(n, {"beta": at(slots=2)}, CampaignType.TEST)) for n in range(3, 67)
-    )
+    tests = tuple(replace(campaign(n, {"beta": at(slots=2)}, CampaignType.TEST)) for n in range(3, 67))
     listed = tuple(there(one.number, 1, old=1) for one in tests)
     tried = {one.number: frozenset({"beta"}) for one in tests}
     known = {"campaigns": (BOBS, ALICES, *tests), "tried": tried}
@@ -86,9 +80,7 @@ def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     [({}, 10, 10), ({"held": 10}, 0, 0), ({"held": 4, "fresh": 2}, 4, 4), ({"old": 10}, 10, 10)],
     ids=["may start", "held", "some held", "old"],
 )
-def test_only_what_could_start_tells_that_slots_are_not_free(
-    counts: dict[str, int], others: int, own: int
-) -> None:
+def test_only_what_could_start_tells_that_slots_are_not_free(counts: dict[str, int], others: int, own: int) -> None:
     """What somebody holds lowers nobody's job ratio; what starts nowhere does so still."""
     found = predict_job_ratios(seen(64, there(waiting=10, **counts)))
 
@@ -107,9 +99,7 @@ def test_only_what_could_start_tells_that_slots_are_not_free(
     ],
     ids=["may start", "old", "held", "many held", "of several slots"],
 )
-def test_what_may_wait_is_what_could_start(
-    slots: int, counts: dict[str, int], expected: dict[int, int]
-) -> None:
+def test_what_may_wait_is_what_could_start(slots: int, counts: dict[str, int], expected: dict[int, int]) -> None:
     """Flood control counts all of those; of its own a campaign counts what is held, too."""
     bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
     room = {"beta": ClusterCapacity(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}

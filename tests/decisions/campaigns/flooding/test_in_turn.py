@@ -8,12 +8,7 @@ import pytest
 
 from gridbridge.decisions.campaigns import campaign_cycle, nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacity,
-    JobRatio,
-    ListedTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, JobRatio, ListedTaskCounts
 from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
     ArrayTasksInSameState,
@@ -45,15 +40,11 @@ class Stuck:
             self._send()
 
     def _wipe(self) -> None:
-        listed = NikitaSituation(
-            now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
-        )
+        listed = NikitaSituation(now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE)
         for one in nikita_deletion_planning.plan_nikita_deletions(listed).wipes:
             gone = {place for places in one.places for place in places}
             self.wiped += len(gone)
-            self.parts = [
-                _without(part, gone) if _is_of(part, one) else part for part in self.parts
-            ]
+            self.parts = [_without(part, gone) if _is_of(part, one) else part for part in self.parts]
         self.parts = [part for part in self.parts if part.places]
 
     def _send(self) -> None:
@@ -93,12 +84,7 @@ class Stuck:
         old = [one for one in own if (self.now - one.since).total_seconds() > SLOT_KEPT_S]
         waiting = _count(own)
         return ListedTaskCounts(
-            campaign=number,
-            cluster="beta",
-            waiting=waiting,
-            listed=waiting,
-            fresh=_count(fresh),
-            old=_count(old),
+            campaign=number, cluster="beta", waiting=waiting, listed=waiting, fresh=_count(fresh), old=_count(old)
         )
 
 

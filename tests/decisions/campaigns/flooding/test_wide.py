@@ -22,18 +22,12 @@ NARROW, WIDE = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=4)})
 FAIRLY = FairShareInputs(by=FairShareUnit.USER)
 
 
-def small(
-    free: int, *campaigns: int, flood_rate: float = 0.1, **known: object
-) -> CampaignCycleSituation:
+def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> CampaignCycleSituation:
     """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
     beta = ClusterCapacity(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
     seen = CampaignCycleSituation(
-        campaigns=ours,
-        waiting=dict.fromkeys(campaigns, 50),
-        arrays=(),
-        max_tasks=100,
-        room={"beta": beta},
+        campaigns=ours, waiting=dict.fromkeys(campaigns, 50), arrays=(), max_tasks=100, room={"beta": beta}
     )
     return replace(seen, **known)  # type: ignore[arg-type]
 
@@ -49,9 +43,7 @@ def told(seen: CampaignCycleSituation) -> dict[int, int]:
 
 
 @pytest.mark.parametrize(("free", "expected"), [(0, {2: 1}), (3, {2: 1}), (4, {2: 2}), (8, {2: 3})])
-def test_one_that_has_no_room_waits_besides_those_that_have(
-    free: int, expected: dict[int, int]
-) -> None:
+def test_one_that_has_no_room_waits_besides_those_that_have(free: int, expected: dict[int, int]) -> None:
     assert told(small(free, 2)) == expected
 
 
@@ -63,12 +55,8 @@ def test_while_it_waits_its_slots_are_given_to_nobody() -> None:
     assert told(replace(seen, there=(there(2, 0),))) == {1: 3, 2: 1}
 
 
-@pytest.mark.parametrize(
-    ("old", "others", "own"), [(0, {}, {2: 1}), (1, {1: 3}, {})], ids=["kept", "no more"]
-)
-def test_its_slots_are_kept_for_five_minutes(
-    old: int, others: dict[int, int], own: dict[int, int]
-) -> None:
+@pytest.mark.parametrize(("old", "others", "own"), [(0, {}, {2: 1}), (1, {1: 3}, {})], ids=["kept", "no more"])
+def test_its_slots_are_kept_for_five_minutes(old: int, others: dict[int, int], own: dict[int, int]) -> None:
     """Perhaps no host has so many; nothing more of its campaign is sent there while it waits."""
     seen = small(3, 1, 2, sharing=FAIRLY, there=(replace(there(2, 1), old=old),))
     newer = replace(there(2, 2), old=old)
@@ -140,6 +128,4 @@ def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     assert [(one.array, one.tasks) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
     assert [(one.array, one.tasks) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
     assert [(one.array, one.tasks) for one in wiping(narrow).wipes] == [(2, 5)]
-    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [
-        (CancellationReason.WAITED, 5)
-    ]
+    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(CancellationReason.WAITED, 5)]

@@ -28,9 +28,7 @@ from gridbridge.model.campaigns.preemption import (
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 OURS = {31: CampaignArrayJob(campaign=5, array=2)}
-PLACE = QueueInstanceResources(
-    name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"})
-)
+PLACE = QueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
 
 
 def holder(task: int, **other: Any) -> ResourceHolder:
@@ -44,9 +42,7 @@ def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
     return WaitingLocalRequest(job=job, amounts={"mem": mem}, **other)
 
 
-CELL = CellRequestsAndResources(
-    asked=(asked(7), asked(8)), holders=(holder(1), holder(2), holder(3)), places=(PLACE,)
-)
+CELL = CellRequestsAndResources(asked=(asked(7), asked(8)), holders=(holder(1), holder(2), holder(3)), places=(PLACE,))
 
 
 def way(cell: CellRequestsAndResources, **other: Any) -> PreemptedTasks | None:
@@ -66,16 +62,10 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
 
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
-    assert (
-        describe_preemption(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
-    )
+    assert describe_preemption(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
     assert group_victims_by_array(found) == (
         ArrayCancellation(
-            campaign=5,
-            array=2,
-            cluster="beta",
-            wiped_for=CancellationReason.MADE_WAY,
-            places=(range(3, 4),),
+            campaign=5, array=2, cluster="beta", wiped_for=CancellationReason.MADE_WAY, places=(range(3, 4),)
         ),
     )
 
@@ -105,17 +95,12 @@ def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...])
     ("holders", "ours"),
     [
         ((holder(1), holder(2, is_deleting=True)), OURS),
-        (
-            (holder(1), holder(2)),
-            {31: CampaignArrayJob(campaign=5, array=2, ending=frozenset({2}))},
-        ),
+        ((holder(1), holder(2)), {31: CampaignArrayJob(campaign=5, array=2, ending=frozenset({2}))}),
         ((holder(1), holder(2)), {31: CampaignArrayJob(campaign=5, array=2, is_ending=True)}),
     ],
     ids=["deleted", "marked", "cancelled"],
 )
-def test_what_ends_already_is_enough(
-    holders: tuple[ResourceHolder, ...], ours: dict[int, CampaignArrayJob]
-) -> None:
+def test_what_ends_already_is_enough(holders: tuple[ResourceHolder, ...], ours: dict[int, CampaignArrayJob]) -> None:
     assert find_blocked_requests("beta", replace(CELL, holders=holders), ours) == ()
 
 
@@ -145,10 +130,7 @@ def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
 
     assert select_recently_served_requests(tried, after - timedelta(seconds=1)) == {first, second}
     assert select_recently_served_requests(tried, after) == {second}
-    assert (
-        select_recently_served_requests(tried, after + timedelta(seconds=PREEMPTION_GRACE_S))
-        == frozenset()
-    )
+    assert select_recently_served_requests(tried, after + timedelta(seconds=PREEMPTION_GRACE_S)) == frozenset()
     found = way(CELL, recent=frozenset({first}))
     assert found
     assert found.job == 8

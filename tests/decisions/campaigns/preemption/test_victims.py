@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.task_preemption_planning import (
-    choose_preemption_victims,
-    list_lacking_resources,
-)
+from gridbridge.decisions.campaigns.task_preemption_planning import choose_preemption_victims, list_lacking_resources
 from gridbridge.model.campaigns.preemption import (
     BlockedLocalRequest,
     PreemptibleTask,
@@ -25,12 +22,7 @@ NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
     """Return a task of campaign 1; those of higher places are newer."""
     return PreemptibleTask(
-        campaign=1,
-        array=1,
-        place=place,
-        host=host,
-        since=NOON + timedelta(seconds=place),
-        amounts=amounts,
+        campaign=1, array=1, place=place, host=host, since=NOON + timedelta(seconds=place), amounts=amounts
     )
 
 
@@ -42,13 +34,9 @@ def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedLocalRequest:
     return BlockedLocalRequest(**known | other)
 
 
-def place(
-    host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float
-) -> QueueInstanceResources:
+def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> QueueInstanceResources:
     """Return a local queue's place on a host."""
-    return QueueInstanceResources(
-        name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone)
-    )
+    return QueueInstanceResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
 
 
 def ended(one: BlockedLocalRequest) -> list[int]:
@@ -116,9 +104,7 @@ def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
 
 def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
     """Whatever else they ask for."""
-    alone = PreemptibleTask(
-        campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"})
-    )
+    alone = PreemptibleTask(campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"}))
 
     assert ended(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
 
@@ -135,18 +121,13 @@ def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
 
 def test_what_is_ending_counts_as_gone() -> None:
     """So nothing ends twice for the same."""
-    going = PreemptibleTask(
-        campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True
-    )
+    going = PreemptibleTask(campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True)
 
     assert ended(contest(*MEM2, going)) == []
 
 
 AMOUNT = st.integers(0, 3).map(float)
-TASKS = st.lists(
-    st.tuples(st.sampled_from(["n1", "n2"]), AMOUNT, AMOUNT, st.booleans(), st.booleans()),
-    max_size=6,
-)
+TASKS = st.lists(st.tuples(st.sampled_from(["n1", "n2"]), AMOUNT, AMOUNT, st.booleans(), st.booleans()), max_size=6)
 FREE = st.tuples(AMOUNT, AMOUNT)
 
 
@@ -171,9 +152,7 @@ def contests(draw: st.DrawFn) -> BlockedLocalRequest:
     return BlockedLocalRequest(
         cluster="beta",
         asked=WaitingLocalRequest(
-            job=7,
-            amounts={"mem": mem, "lic": lic},
-            alone=frozenset({"alone"} if wants_alone else ()),
+            job=7, amounts={"mem": mem, "lic": lic}, alone=frozenset({"alone"} if wants_alone else ())
         ),
         places=tuple(place(host, alone=("alone",), mem=draw(AMOUNT)) for host in ("n1", "n2")),
         free={"lic": draw(AMOUNT)},
@@ -201,17 +180,11 @@ def starts(one: BlockedLocalRequest, gone: set[int]) -> bool:
 
 
 @given(contests())
-def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(
-    one: BlockedLocalRequest,
-) -> None:
+def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: BlockedLocalRequest) -> None:
     """What ends is enough, and without any one of them it would not be."""
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending
-    helps = any(
-        starts(one, ending | set(some))
-        for n in range(len(may_end) + 1)
-        for some in combinations(may_end, n)
-    )
+    helps = any(starts(one, ending | set(some)) for n in range(len(may_end) + 1) for some in combinations(may_end, n))
 
     found = set(ended(one))
 

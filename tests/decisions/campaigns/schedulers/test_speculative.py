@@ -9,14 +9,8 @@ import pytest
 
 from gridbridge.decisions.campaigns.schedulers import speculative
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import (
-    AT_THE_END,
-    speculation_scheduler_of,
-)
-from gridbridge.decisions.campaigns.schedulers.speculative import (
-    is_campaign_near_end,
-    run_time_p95_s,
-)
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import AT_THE_END, speculation_scheduler_of
+from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end, run_time_p95_s
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
@@ -56,17 +50,13 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
         pytest.param(end(live(7, 96)), {"gamma": (7,)}, id="it ran longer than 95 of 100"),
         pytest.param(end(live(7, 95)), {}, id="it ran as long as one of them"),
         pytest.param(end(live(7, 0)), {}, id="it waits there, or may have ended"),
-        pytest.param(
-            end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="the longest is the first"
-        ),
+        pytest.param(end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="the longest is the first"),
         pytest.param(
             end(live(7, 96), live(8, 300), live(9, 200), left=3),
             {"gamma": (8, 9), "delta": (7,)},
             id="as many as there is room for, then elsewhere",
         ),
-        pytest.param(
-            end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the cluster that has it"
-        ),
+        pytest.param(end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the cluster that has it"),
         pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="nor when no other has room"),
         pytest.param(
             end(live(7, 300), failed_at={7: ("gamma",), 8: ("delta",)}),
@@ -78,30 +68,14 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
             {"delta": (7,)},
             id="once more when the copy ran as long",
         ),
-        pytest.param(
-            end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}),
-            {},
-            id="not while the copy is young",
-        ),
+        pytest.param(end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="not while the copy is young"),
         pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
-        pytest.param(
-            end(live(7, 300), limits=FinalizeSection(copies=0)), {}, id="the site wants none"
-        ),
-        pytest.param(
-            end(live(7, 300), limits=FinalizeSection(least_s=400)),
-            {},
-            id="it ran for too short a time",
-        ),
+        pytest.param(end(live(7, 300), limits=FinalizeSection(copies=0)), {}, id="the site wants none"),
+        pytest.param(end(live(7, 300), limits=FinalizeSection(least_s=400)), {}, id="it ran for too short a time"),
         pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few have ended"),
-        pytest.param(
-            end(live(7, 300), left=15), {}, id="as many are left as slots: it is not the end"
-        ),
-        pytest.param(
-            end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all were sent long ago"
-        ),
-        pytest.param(
-            end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="but for one that waits"
-        ),
+        pytest.param(end(live(7, 300), left=15), {}, id="as many are left as slots: it is not the end"),
+        pytest.param(end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all were sent long ago"),
+        pytest.param(end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="but for one that waits"),
     ],
 )
 def test_who_gets_a_copy_where(one: CampaignNearEnd, expected: dict[str, tuple[int, ...]]) -> None:
@@ -116,8 +90,7 @@ def test_a_copy_says_what_it_was_made_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("durations", "expected"),
-    [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)],
+    ("durations", "expected"), [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)]
 )
 def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float | None) -> None:
     assert run_time_p95_s(durations) == expected
@@ -134,23 +107,15 @@ def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float 
         (9, 1, 0, 9999.0, False),
     ],
 )
-def test_when_a_campaign_is_at_its_end(
-    left: int, unsent: int, free: int, sent_s: float, expected: bool
-) -> None:
+def test_when_a_campaign_is_at_its_end(left: int, unsent: int, free: int, sent_s: float, expected: bool) -> None:
     assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSection()) is expected
 
 
 @pytest.mark.parametrize(
     ("type_", "is_idempotent", "expected"),
-    [
-        (CampaignType.DEFAULT, True, True),
-        (CampaignType.DEFAULT, False, False),
-        (CampaignType.TEST, True, False),
-    ],
+    [(CampaignType.DEFAULT, True, True), (CampaignType.DEFAULT, False, False), (CampaignType.TEST, True, False)],
 )
-def test_only_what_may_run_twice_is_copied(
-    type_: CampaignType, is_idempotent: bool, expected: bool
-) -> None:
+def test_only_what_may_run_twice_is_copied(type_: CampaignType, is_idempotent: bool, expected: bool) -> None:
     """Two copies that write the same output collide; a test sends one task a cluster, ever."""
     jdl = Jdl(name="n", type=type_, is_idempotent=is_idempotent)
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
-    startable_demand_and_refusals,
-)
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import startable_demand_and_refusals
 from gridbridge.model.elastic.balance_plan import BalanceRefusalCause
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
@@ -32,9 +30,7 @@ def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration
     resources = {one.name: one for one in of if isinstance(one, CellResourceDefinition)}
     environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
     return replace(
-        LAYOUT,
-        resources={**LAYOUT.resources, **resources},
-        environments={**LAYOUT.environments, **environments},
+        LAYOUT, resources={**LAYOUT.resources, **resources}, environments={**LAYOUT.environments, **environments}
     )
 
 
@@ -56,10 +52,7 @@ def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
 
 
 def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
-    wait = [
-        waiting(2, tasks=10, licence="1", token="1"),
-        waiting(1, tasks=5, licence="1", jobs=(8,)),
-    ]
+    wait = [waiting(2, tasks=10, licence="1", token="1"), waiting(1, tasks=5, licence="1", jobs=(8,))]
 
     counts, _ = claimed(wait, more(TOKEN), {"licence": "10", "token": "1"})
 
@@ -67,10 +60,7 @@ def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone
 
 
 def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
-    assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == (
-        [3],
-        [(BalanceRefusalCause.LICENCE, "seat")],
-    )
+    assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == ([3], [(BalanceRefusalCause.LICENCE, "seat")])
     assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
 
 
@@ -85,9 +75,6 @@ def test_environments_that_fit_are_filled_one_after_the_other() -> None:
 
 
 def test_tasks_for_which_no_environment_has_slots_take_no_licences() -> None:
-    wait = [
-        waiting(2, tasks=3, slots=2, pe="mpi1", licence="1"),
-        waiting(1, tasks=2, licence="1", jobs=(8,)),
-    ]
+    wait = [waiting(2, tasks=3, slots=2, pe="mpi1", licence="1"), waiting(1, tasks=2, licence="1", jobs=(8,))]
 
     assert claimed(wait, more(environment("mpi1", 2)), {"licence": "3"})[0] == [1, 2]

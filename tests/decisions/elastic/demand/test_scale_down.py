@@ -8,31 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import (
-    describe_balance_plan,
-    explain_job_or_host_refusal,
-)
+from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan, explain_job_or_host_refusal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlanReason,
-    BalanceRefusalCause,
-    BalanceSituation,
-)
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
-MIXED = {
-    "cheap": NodePoolSection(slots=4, price=1, limit=3),
-    "dear": NodePoolSection(slots=8, price=9, limit=2),
-}
+MIXED = {"cheap": NodePoolSection(slots=4, price=1, limit=3), "dear": NodePoolSection(slots=8, price=9, limit=2)}
 
 
 def idle(*nodes: ElasticNode, **more: Any) -> BalanceSituation:
@@ -76,24 +62,18 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     found = plan(replace(seen, cell=bare))
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [
-        ("n1", BalanceRefusalCause.NOT_LISTED)
-    ]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", BalanceRefusalCause.NOT_LISTED)]
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     """As when somebody took its host group out of a queue: nothing can run there."""
     rest = CellQueue(name="all.q", hosts=("@htc", "n1.example.org"))
-    seen = cell(
-        instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest})
-    )
+    seen = cell(instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest}))
     bare = replace(seen, cell=replace(seen.cell, instances=(instance(MASTER),)))
     found = plan(bare)
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [
-        ("n1", BalanceRefusalCause.NOT_LISTED)
-    ]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", BalanceRefusalCause.NOT_LISTED)]
 
 
 PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
@@ -101,28 +81,17 @@ PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
 
 @pytest.mark.parametrize(
     ("spent", "minutes", "expected"),
-    [
-        (97, 50, ()),
-        (97.5, 50, ("n1",)),
-        (99.5, 50, ("n1", "n2")),
-        (999, 50, ("n1", "n2")),
-        (999, 40, ()),
-    ],
+    [(97, 50, ()), (97.5, 50, ("n1",)), (99.5, 50, ("n1", "n2")), (999, 50, ("n1", "n2")), (999, 40, ())],
     ids=["enough", "one too many", "none", "long ago", "paid for"],
 )
-def test_a_month_that_is_spent_gives_idle_nodes_back(
-    spent: float, minutes: float, expected: tuple[str, ...]
-) -> None:
+def test_a_month_that_is_spent_gives_idle_nodes_back(spent: float, minutes: float, expected: tuple[str, ...]) -> None:
     """Though they are the least, are to be spare, or have become idle just now for tasks."""
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
     month = DemandPolicySection(billing_s=3600, budget_month=100.0, spare_nodes=2)
     found = plan_balance_by_demand(
-        replace(seen, cell=busy, nodes=tuple(own)),
-        BalanceSection(min_nodes=4, max_nodes=9),
-        month,
-        PAID,
+        replace(seen, cell=busy, nodes=tuple(own)), BalanceSection(min_nodes=4, max_nodes=9), month, PAID
     )
 
     assert (found.remove, found.add) == (expected, 0)
@@ -143,10 +112,7 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
     hour = DemandPolicySection(billing_s=3600, budget_hour=budget, spare_nodes=2)
     found = plan_balance_by_demand(
-        replace(seen, cell=busy, nodes=tuple(own)),
-        BalanceSection(min_nodes=4, max_nodes=4),
-        hour,
-        PAID,
+        replace(seen, cell=busy, nodes=tuple(own)), BalanceSection(min_nodes=4, max_nodes=4), hour, PAID
     )
 
     assert (found.remove, found.add) == (expected, 0)
@@ -175,8 +141,7 @@ def test_a_node_has_been_idle_for_a_while(minutes: float | None, expected: tuple
 
 
 @pytest.mark.parametrize(
-    ("minutes", "expected"),
-    [(44.9, ()), (45, ("n1",)), (59.9, ("n1",)), (60, ()), (104.9, ()), (105, ("n1",))],
+    ("minutes", "expected"), [(44.9, ()), (45, ("n1",)), (59.9, ("n1",)), (60, ()), (104.9, ()), (105, ("n1",))]
 )
 def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
     minutes: float, expected: tuple[str, ...]
@@ -307,8 +272,7 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
         (
             cell(*full(MASTER), wait=[waiting(18, tasks=9)]),
             {},
-            "9 tasks wait 18 min, 0 fit in 0 free slots, 1 of 10 nodes: "
-            "add 3 of pool p at 2 an hour each",
+            "9 tasks wait 18 min, 0 fit in 0 free slots, 1 of 10 nodes: add 3 of pool p at 2 an hour each",
         ),
         (
             cell(instance(MASTER), wait=[waiting(18)]),
@@ -332,42 +296,20 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
             " a new node in 5 min: nothing is done",
         ),
         (
-            cell(
-                instance(MASTER, (4,), begun=[begun(20)]),
-                wait=[waiting(9)],
-                runtimes={("alice", "job"): 1200.0},
-            ),
+            cell(instance(MASTER, (4,), begun=[begun(20)]), wait=[waiting(9)], runtimes={("alice", "job"): 1200.0}),
             {"target_wait_s": 60},
             "1 task waits 9 min, without a new node all is done in 5 min,"
             " at most 60 s and a boot of 5 min: nothing is done",
         ),
-        (
-            cell(instance(MASTER)),
-            {"schedule": "12-13 3-9"},
-            "1 of at least 3 nodes: add 2 of pool p at 2 an hour each",
-        ),
-        (
-            cell(*full(MASTER), wait=[waiting(9)]),
-            {"schedule": "12-13 0-1"},
-            "1 of at most 1 node: nothing is done",
-        ),
+        (cell(instance(MASTER)), {"schedule": "12-13 3-9"}, "1 of at least 3 nodes: add 2 of pool p at 2 an hour each"),
+        (cell(*full(MASTER), wait=[waiting(9)]), {"schedule": "12-13 0-1"}, "1 of at most 1 node: nothing is done"),
         (
             cell(*full(MASTER), wait=[waiting(9)], last_change=ago(1)),
             {"grow_pause_s": 90},
             "the last change was 60 s ago, less than 90 s: nothing is done",
         ),
     ],
-    ids=[
-        "grow",
-        "fits",
-        "shrink",
-        "not yet",
-        "elsewhere",
-        "soon",
-        "hour's least",
-        "hour's most",
-        "pause",
-    ],
+    ids=["grow", "fits", "shrink", "not yet", "elsewhere", "soon", "hour's least", "hour's most", "pause"],
 )
 def test_a_round_is_told_in_one_sentence_with_its_numbers(
     seen: BalanceSituation, demand: dict[str, float], expected: str
@@ -407,21 +349,12 @@ def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> Bala
     known = list(zip(names, hosts, strict=True))
     return cell(
         instance(MASTER),
-        *(
-            instance(name, (1,) * one[0], state=one[2])
-            for name, one in known
-            if one[4] != "booting"
-        ),
+        *(instance(name, (1,) * one[0], state=one[2]) for name, one in known if one[4] != "booting"),
         wait=[
-            waiting(
-                minutes, tasks=tasks, pe=pe, slots=slots, **({"exclusive": "1"} if alone else {})
-            )
+            waiting(minutes, tasks=tasks, pe=pe, slots=slots, **({"exclusive": "1"} if alone else {}))
             for minutes, tasks, (pe, slots), alone in waits
         ],
-        nodes=[
-            replace(node(name, one[1], one[4], pool=one[3]), since=ago(1))
-            for name, one in known[::2]
-        ],
+        nodes=[replace(node(name, one[1], one[4], pool=one[3]), since=ago(1)) for name, one in known[::2]],
     )
 
 
@@ -432,11 +365,7 @@ def test_limits_hold_and_no_node_in_use_is_removed_whatever_the_cell_is_like(
     """A round adds or removes, the same situation gives the same plan, and it comes to rest."""
     seen = drawn(hosts, waits)
     least = min(least, most)
-    options: dict[str, Any] = {
-        "schedule": f"0-24 {least}-{most}",
-        "spare_slots": spare,
-        "max_booting": 50,
-    }
+    options: dict[str, Any] = {"schedule": f"0-24 {least}-{most}", "spare_slots": spare, "max_booting": 50}
     found = plan(seen, MIXED, most, **options)
     own = {one.name for one in seen.nodes}
     busy = {one.host for one in seen.cell.instances if one.running}
@@ -452,6 +381,4 @@ def test_limits_hold_and_no_node_in_use_is_removed_whatever_the_cell_is_like(
         seen = after(seen, now)
         now = plan(seen, MIXED, most, **options)
     assert not now.add
-    assert sum(one.pool == "cheap" for one in seen.nodes) <= max(
-        3, sum(one[3] == "cheap" for one in hosts)
-    )
+    assert sum(one.pool == "cheap" for one in seen.nodes) <= max(3, sum(one[3] == "cheap" for one in hosts))

@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalanceRefusalCause,
-    BalanceSituation,
-    WaitingJobsHistory,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
@@ -65,9 +60,7 @@ def told(
         "stuck, and nobody looked",
     ],
 )
-def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(
-    one: WaitingJobsHistory, is_stuck: bool
-) -> None:
+def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(one: WaitingJobsHistory, is_stuck: bool) -> None:
     jobs, found = told(cell(FREE, nodes=[OWN], wait=[waiting(99)]), {7: one})
 
     assert (jobs, found.remove) == (([7], ("n1",)) if is_stuck else ([], ()))
@@ -154,14 +147,8 @@ def test_a_job_that_is_in_two_rows_is_looked_at_once() -> None:
 def test_it_is_said_for_how_long_there_was_room() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
-    assert {
-        (one.job, explain_job_or_host_refusal(one, BalanceSection())) for one in found.refused
-    } == {
-        (
-            job,
-            "there was room for it for 15 min, and it did not start: a quota or an access list"
-            " may keep it",
-        )
+    assert {(one.job, explain_job_or_host_refusal(one, BalanceSection())) for one in found.refused} == {
+        (job, "there was room for it for 15 min, and it did not start: a quota or an access list may keep it")
         for job in (7, 9)
     }
 
@@ -171,9 +158,7 @@ def ready(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     now, there = seen.now + timedelta(minutes=1), after(seen, done)
     new = [one for one in there.nodes if one.state is ElasticNodeState.REQUESTED]
     nodes = [
-        replace(one, state=ElasticNodeState.READY, since=now, up_since=now, idle_since=now)
-        if one in new
-        else one
+        replace(one, state=ElasticNodeState.READY, since=now, up_since=now, idle_since=now) if one in new else one
         for one in there.nodes
     ]
     instances = (*there.cell.instances, *(instance(one.name) for one in new))
@@ -182,9 +167,7 @@ def ready(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
 
 
 ROWS = some.lists(
-    some.tuples(some.integers(1, 40), some.sampled_from([("", 1), ("smp", 3), ("fill", 10)])),
-    min_size=1,
-    max_size=3,
+    some.tuples(some.integers(1, 40), some.sampled_from([("", 1), ("smp", 3), ("fill", 10)])), min_size=1, max_size=3
 )
 
 
@@ -194,8 +177,7 @@ def test_a_cluster_whose_jobs_never_start_comes_back_to_its_least(
 ) -> None:
     """After a boot, stuck_after_s and idle_timeout_s; it stays so until ten times the former."""
     wait: list[WaitingJobGroup] = [
-        waiting(1, tasks=tasks, pe=pe, slots=slots, jobs=(job,))
-        for job, (tasks, (pe, slots)) in enumerate(rows, 1)
+        waiting(1, tasks=tasks, pe=pe, slots=slots, jobs=(job,)) for job, (tasks, (pe, slots)) in enumerate(rows, 1)
     ]
     seen = cell(*full(MASTER), wait=wait)
     limits: dict[str, Any] = {"schedule": f"0-24 {min(1 + least, most)}-{most}"}

@@ -102,9 +102,7 @@ def test_a_queue_takes_whom_its_lists_admit_on_that_host(told: dict[str, str], f
 
 
 @pytest.mark.parametrize(
-    ("told", "fit"),
-    [({"projects": "p1"}, 0), ({"xprojects": "p1"}, 12), ({"ckpt_list": "NONE"}, 12)],
-    ids=str,
+    ("told", "fit"), [({"projects": "p1"}, 0), ({"xprojects": "p1"}, 12), ({"ckpt_list": "NONE"}, 12)], ids=str
 )
 def test_a_job_without_a_project_or_checkpoints(told: dict[str, str], fit: int) -> None:
     assert fits(told, PLAIN) == fit
@@ -125,11 +123,7 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     """Return what is done where nothing is free, and new nodes are in @big."""
     situation = seen(told, identity, **job)
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
-    pools = {
-        "p": NodePoolSection(
-            slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts"
-        )
-    }
+    pools = {"p": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(situation, cell=none), pools, most=9)
 
 
@@ -144,21 +138,15 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     ],
     ids=str,
 )
-def test_no_node_is_bought_for_whom_no_queue_of_it_admits(
-    told: dict[str, str], wanted: str
-) -> None:
+def test_no_node_is_bought_for_whom_no_queue_of_it_admits(told: dict[str, str], wanted: str) -> None:
     done = new(told)
 
     assert done.add == 0
-    assert [(one.cause, one.wanted) for one in done.refused] == [
-        (BalanceRefusalCause.NO_ACCESS, wanted)
-    ]
+    assert [(one.cause, one.wanted) for one in done.refused] == [(BalanceRefusalCause.NO_ACCESS, wanted)]
 
 
 def test_a_job_without_a_project_is_told_so() -> None:
-    assert [one.wanted for one in new({"projects": "p2"}, PLAIN).refused] == [
-        "jobs without a project"
-    ]
+    assert [one.wanted for one in new({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
 
 
 def test_a_node_is_bought_where_its_groups_admit_the_owner() -> None:
@@ -180,9 +168,7 @@ def test_of_several_environments_one_that_admits_the_owner_is_enough() -> None:
 
 
 def test_the_lists_of_a_queue_are_read_for_each_place() -> None:
-    queue = parse_cell_queue(
-        "q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"}
-    )
+    queue = parse_cell_queue("q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"})
 
     assert queue.access == QueueAccessLists(projects=("p1",), checkpoints=())
     assert queue.on("n1", ()).access.users == ("staff",)

@@ -12,18 +12,9 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalancePlanReason,
-    BalanceRefusalCause,
-    BalanceSituation,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import (
-    ParallelEnvironment,
-    ParallelSlotDistribution,
-    parse_cell_queue,
-)
+from gridbridge.model.elastic.cell_configuration import ParallelEnvironment, ParallelSlotDistribution, parse_cell_queue
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.key_settings import QueueRequests
@@ -36,16 +27,10 @@ NEW = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"))}
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:
     """Return a full master, and idle hosts with so many slots, and with memory of their own."""
     names = [f"n{place}" for place, _ in enumerate(sizes)]
-    seen = cell(
-        *full(MASTER),
-        *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)),
-        **more,
-    )
+    seen = cell(*full(MASTER), *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)), **more)
     left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
     values = (("arch", "lx-amd64"),)
-    hosts = (
-        CellHost(name=name, left=(("mfree", text),), values=values) for name, text in left.items()
-    )
+    hosts = (CellHost(name=name, left=(("mfree", text),), values=values) for name, text in left.items())
     return replace(seen, cell=replace(seen.cell, hosts=(seen.cell.hosts[0], *hosts)))
 
 
@@ -94,10 +79,7 @@ def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
 def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -> None:
     """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
     names = ("mpi1", "mpi2")
-    environments = {
-        n: ParallelEnvironment(name=n, spread=ParallelSlotDistribution.ANY_HOSTS, slots=99)
-        for n in names
-    }
+    environments = {n: ParallelEnvironment(name=n, spread=ParallelSlotDistribution.ANY_HOSTS, slots=99) for n in names}
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
 
@@ -110,9 +92,7 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     assert added(4, 4) == 0
 
 
-def rested(
-    slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99
-) -> BalancePlan:
+def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> BalancePlan:
     """Return what is done for an exclusive task where unlike hosts rest."""
     names = [f"s{place}" for place, _ in enumerate(asleep)]
     silent = [instance(n, slots=k, state="au") for n, k in zip(names, asleep, strict=True)]
@@ -204,9 +184,7 @@ def _has_largest(sizes: Sequence[int], group: Iterable[int]) -> bool:
         (14_401, {7: 300, 11: 300, 13: 300, 17: 300}, {}),
     ],
 )
-def test_a_task_has_larger_hosts_before_smaller_ones(
-    pieces: int, there: dict[int, int], used: dict[int, int]
-) -> None:
+def test_a_task_has_larger_hosts_before_smaller_ones(pieces: int, there: dict[int, int], used: dict[int, int]) -> None:
     assert count_hosts_for_exclusive_tasks(pieces, 1, there) == (bool(used), used)
 
 

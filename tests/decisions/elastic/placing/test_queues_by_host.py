@@ -59,17 +59,13 @@ def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: 
         ({"qtype": "BATCH,[n3=INTERACTIVE]"}, {}, 8),
     ],
 )
-def test_so_do_its_values_environments_and_type(
-    told: dict[str, str], job: dict[str, Any], fit: int
-) -> None:
+def test_so_do_its_values_environments_and_type(told: dict[str, str], job: dict[str, Any], fit: int) -> None:
     """Values for a host replace the whole list, so that nothing usual is left of it there."""
     assert fits(told, **job) == fit
 
 
 @pytest.mark.parametrize("name", ["gb_besteffort", "remote"])
-def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_or_go(
-    name: str,
-) -> None:
+def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_or_go(name: str) -> None:
     told = {"complex_values": f"{name}=TRUE,[n1=mfree=8G]"}
     busy = cell(*(instance(host, (1,)) for host in IDLE), layout=seen(told).layout)
 
@@ -80,11 +76,7 @@ def new(told: dict[str, str], **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     full_hosts = replace(seen(told, **job), nodes=())
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
-    pools = {
-        "p": NodePoolSection(
-            slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts"
-        )
-    }
+    pools = {"p": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(full_hosts, cell=none), pools, most=5)
 
 
@@ -92,9 +84,7 @@ def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
     long = {"h_rt": "36000"}
 
     assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
-    assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
-        BalanceRefusalCause.NO_QUEUE
-    ]
+    assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [BalanceRefusalCause.NO_QUEUE]
     assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
     assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
         BalanceRefusalCause.TOO_MUCH

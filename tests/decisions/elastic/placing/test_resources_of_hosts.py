@@ -7,11 +7,7 @@ import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import (
-    CellResourceDefinition,
-    ResourceComparison,
-    parse_cell_queue,
-)
+from gridbridge.model.elastic.cell_configuration import CellResourceDefinition, ResourceComparison, parse_cell_queue
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
@@ -20,9 +16,7 @@ from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 OWN = (
     CellResourceDefinition(name="ssd", relation=ResourceComparison.EQUAL),
     CellResourceDefinition(name="color", relation=ResourceComparison.EQUAL),
-    CellResourceDefinition(
-        name="exclusive", relation=ResourceComparison.EXCLUSIVE, shortcut="excl"
-    ),
+    CellResourceDefinition(name="exclusive", relation=ResourceComparison.EXCLUSIVE, shortcut="excl"),
 )
 ASKED = [
     ("ssd=TRUE", {"ssd": "1"}),
@@ -36,13 +30,9 @@ def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) 
     """Return a full master, an idle node n1 and a job; `values` are those of the master."""
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
     known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
-    layout = replace(
-        LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue}
-    )
+    layout = replace(LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue})
     nodes = [node("n1")]
-    found = cell(
-        *full(MASTER), instance("n1"), wait=[waiting(60, **job)], nodes=nodes, layout=layout
-    )
+    found = cell(*full(MASTER), instance("n1"), wait=[waiting(60, **job)], nodes=nodes, layout=layout)
     master, *others = found.cell.hosts
     own = replace(master, values=(*master.values, *(values or {}).items()))
     return replace(found, cell=replace(found.cell, hosts=(own, *others)))
@@ -54,9 +44,7 @@ def without_values(situation: BalanceSituation) -> BalanceSituation:
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
-def decided(
-    situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None
-) -> BalancePlan:
+def decided(situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None) -> BalancePlan:
     """Return the plan of a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
 
@@ -73,9 +61,7 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 @pytest.mark.parametrize("complex_values", ["{}", "NONE,[n1={}]", "{},[master=NONE]"])
-def test_a_host_has_what_its_queue_has_there(
-    complex_values: str, value: str, asked: dict[str, str]
-) -> None:
+def test_a_host_has_what_its_queue_has_there(complex_values: str, value: str, asked: dict[str, str]) -> None:
     done = decided(seen(complex_values.format(value), **asked))
 
     assert (done.figures.fit, done.remove) == (1, ())
@@ -84,11 +70,7 @@ def test_a_host_has_what_its_queue_has_there(
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
-    pools = {
-        "own": NodePoolSection(
-            slots=4, resources=QueueRequests(**{name: text}), hostgroups="@allhosts"
-        )
-    }
+    pools = {"own": NodePoolSection(slots=4, resources=QueueRequests(**{name: text}), hostgroups="@allhosts")}
 
     assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
     assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1
@@ -132,16 +114,12 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [(one.cause, one.name) for one in done.refused] == [
-        (BalanceRefusalCause.NO_VALUE, "color")
-    ]
+    assert [(one.cause, one.name) for one in done.refused] == [(BalanceRefusalCause.NO_VALUE, "color")]
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:
     """Return a cell in which some hosts report no load values."""
-    hosts = tuple(
-        replace(host, values=()) if host.name in names else host for host in situation.cell.hosts
-    )
+    hosts = tuple(replace(host, values=()) if host.name in names else host for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 

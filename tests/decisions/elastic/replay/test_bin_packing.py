@@ -9,16 +9,8 @@ import pytest
 
 from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalancePlanReason,
-    BalanceRefusalCause,
-)
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
@@ -26,24 +18,10 @@ from gridbridge.model.elastic.cell_configuration import (
     ParallelSlotDistribution,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
-    QueueInstance,
-    RunningTaskGroup,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, RunningTaskGroup, WaitingJobGroup
 from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
-from tests.decisions.elastic.demand_cells import (
-    F4,
-    FAR,
-    LAYOUT,
-    PLAIN,
-    RULES,
-    after,
-    cell,
-    full,
-    plan,
-)
+from tests.decisions.elastic.demand_cells import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 
 HTC, HPC = ("htc.q",), ("hpc.q",)
 
@@ -77,9 +55,7 @@ HTC, HPC = ("htc.q",), ("hpc.q",)
         "fill up, larger than a group",
     ],
 )
-def test_nodes_of_four_slots_and_8_gb(
-    wait: list[WaitingJobGroup], expected: int, groups: list[int]
-) -> None:
+def test_nodes_of_four_slots_and_8_gb(wait: list[WaitingJobGroup], expected: int, groups: list[int]) -> None:
     """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
     found = plan(cell(*full(MASTER), wait=wait), F4)
 
@@ -213,17 +189,9 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
 
 @pytest.mark.parametrize(
     ("asked", "added"),
-    [
-        ("!sol-sparc", 1),
-        ("lx-*&!lx-x86", 1),
-        ("(lx-x86|lx-amd64)", 1),
-        ("!lx-amd64", 0),
-        ("lx-*&!*-amd64", 0),
-    ],
+    [("!sol-sparc", 1), ("lx-*&!lx-x86", 1), ("(lx-x86|lx-amd64)", 1), ("!lx-amd64", 0), ("lx-*&!*-amd64", 0)],
 )
-def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(
-    asked: str, added: int
-) -> None:
+def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(asked: str, added: int) -> None:
     """As gridsub itself asks for a campaign's properties."""
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
@@ -248,10 +216,7 @@ def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None
 
 
 def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
-    pools = {
-        "big": NodePoolSection(slots=4, hostgroups="@allhosts @big"),
-        "all": NodePoolSection(slots=4),
-    }
+    pools = {"big": NodePoolSection(slots=4, hostgroups="@allhosts @big"), "all": NodePoolSection(slots=4)}
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
 
     assert (found.add, found.pool) == (1, "big")
@@ -260,42 +225,19 @@ def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("pools", "expected"),
     [
-        (
-            {
-                "a": NodePoolSection(slots=4, price=1),
-                "b": NodePoolSection(slots=4, price=2, priority=1),
-            },
-            "b",
-        ),
+        ({"a": NodePoolSection(slots=4, price=1), "b": NodePoolSection(slots=4, price=2, priority=1)}, "b"),
         ({"a": NodePoolSection(slots=4, price=3), "b": NodePoolSection(slots=8, price=4)}, "b"),
-        (
-            {
-                "a": NodePoolSection(slots=4, price=4, spot=True),
-                "b": NodePoolSection(slots=8, price=8),
-            },
-            "b",
-        ),
+        ({"a": NodePoolSection(slots=4, price=4, spot=True), "b": NodePoolSection(slots=8, price=8)}, "b"),
         ({"a": NodePoolSection(slots=16, price=16), "b": NodePoolSection(slots=4, price=4)}, "b"),
         (
-            {
-                "a": NodePoolSection(slots=4, price=4),
-                "b": NodePoolSection(slots=4, price=9, prices="22-6=1 11-13=2"),
-            },
+            {"a": NodePoolSection(slots=4, price=4), "b": NodePoolSection(slots=4, price=9, prices="22-6=1 11-13=2")},
             "b",
         ),
-        (
-            {
-                "a": NodePoolSection(slots=4, price=4),
-                "b": NodePoolSection(slots=4, price=9, prices="13-11=2"),
-            },
-            "a",
-        ),
+        ({"a": NodePoolSection(slots=4, price=4), "b": NodePoolSection(slots=4, price=9, prices="13-11=2")}, "a"),
     ],
     ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
 )
-def test_pools_are_chosen_by_priority_then_price_then_waste(
-    pools: dict[str, NodePoolSection], expected: str
-) -> None:
+def test_pools_are_chosen_by_priority_then_price_then_waste(pools: dict[str, NodePoolSection], expected: str) -> None:
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
 
 
@@ -331,13 +273,7 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
         ({"price": 2}, {"budget_hour": 1.5}, 99, 0, BalancePlanReason.OVER_BUDGET),
         ({"price": 2}, {"budget_month": 103}, 99, 1, BalancePlanReason.MORE_WANTED),
         ({"price": 2}, {"budget_month": 101}, 99, 0, BalancePlanReason.OVER_MONTH),
-        (
-            {"price": 2},
-            {"budget_month": 101, "budget_hour": 0.5},
-            99,
-            0,
-            BalancePlanReason.OVER_BUDGET,
-        ),
+        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, BalancePlanReason.OVER_BUDGET),
     ],
     ids=[
         *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
@@ -345,11 +281,7 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
     ],
 )
 def test_limits_and_budgets_hold(
-    pool: dict[str, int],
-    demand: dict[str, float],
-    most: int,
-    expected: int,
-    verdict: BalancePlanReason,
+    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: BalancePlanReason
 ) -> None:
     pools = {"p": NodePoolSection(slots=4, **pool)}  # type: ignore[arg-type]
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
@@ -406,9 +338,7 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
         "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
         "far": CellQueue(name="far", hosts=("@far",), is_away=True),
     }
-    layout = replace(
-        LAYOUT, groups={**LAYOUT.groups, "@far": frozenset()}, queues={**LAYOUT.queues, **others}
-    )
+    layout = replace(LAYOUT, groups={**LAYOUT.groups, "@far": frozenset()}, queues={**LAYOUT.queues, **others})
     found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
     assert (found.add, found.verdict) == (0, BalancePlanReason.NO_SUCH_PLACE)
@@ -494,9 +424,7 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     ],
     ids=lambda one: one.name.lower() if isinstance(one, BalanceRefusalCause) else "",
 )
-def test_what_growing_can_not_help_adds_nothing_and_is_told(
-    one: WaitingJobGroup, cause: BalanceRefusalCause
-) -> None:
+def test_what_growing_can_not_help_adds_nothing_and_is_told(one: WaitingJobGroup, cause: BalanceRefusalCause) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
@@ -513,10 +441,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (
-            waiting(9, slots=5, pe="pairs"),
-            "its 5 slots can't be had: pairs gives 2 of them on each",
-        ),
+        (waiting(9, slots=5, pe="pairs"), "its 5 slots can't be had: pairs gives 2 of them on each"),
         (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
         (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
         (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),
@@ -536,19 +461,14 @@ def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
-    assert (found.add, [one.cause for one in found.refused]) == (
-        0,
-        [BalanceRefusalCause.TOO_SPREAD],
-    )
+    assert (found.add, [one.cause for one in found.refused]) == (0, [BalanceRefusalCause.TOO_SPREAD])
 
 
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
     """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
     rules = {"p2": 2, "p3": 3}
     environments = {
-        name: ParallelEnvironment(
-            name=name, spread=ParallelSlotDistribution.FIXED, per_host=each, slots=99
-        )
+        name: ParallelEnvironment(name=name, spread=ParallelSlotDistribution.FIXED, per_host=each, slots=99)
         for name, each in rules.items()
     }
     queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
@@ -675,17 +595,7 @@ def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJo
     """A value, an environment, a consumable and a host are asked of it as of any queue."""
     seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
 
-    assert (
-        plan(
-            seen,
-            {
-                "plain": NodePoolSection(
-                    slots=4, resources=QueueRequests(mfree="8G", remote="false")
-                )
-            },
-        ).add
-        == 1
-    )
+    assert plan(seen, {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", remote="false"))}).add == 1
 
 
 @pytest.mark.parametrize(("asks", "expected"), [({}, 1), ({"remote": "true"}, 0)])
@@ -715,9 +625,7 @@ def test_a_transfer_queue_that_has_not_started_it_in_time_is_not_waited_for(
 
 
 @pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
-def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(
-    free: int, expected: int
-) -> None:
+def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(free: int, expected: int) -> None:
     """The rest gets nodes of four slots each."""
     there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
     seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
@@ -743,17 +651,11 @@ def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
 
 
 def test_without_a_maximum_nothing_is_done() -> None:
-    assert (
-        plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict
-        is BalancePlanReason.NO_MAXIMUM
-    )
+    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is BalancePlanReason.NO_MAXIMUM
 
 
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
-    pools = {
-        **PLAIN,
-        "gpus": NodePoolSection(slots=2, resources=QueueRequests(gpu="2"), priority=-1),
-    }
+    pools = {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueRequests(gpu="2"), priority=-1)}
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
@@ -770,9 +672,7 @@ def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: in
     pools = {"paid": replace(PLAIN["plain"], price=1.0)}
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     rules = BalanceSection(min_nodes=least, max_nodes=9)
-    found = plan_balance_by_demand(
-        seen, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools
-    )
+    found = plan_balance_by_demand(seen, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools)
 
     assert found.add == add
 
@@ -788,9 +688,7 @@ def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() 
 
     for one in (seen, leaving):
         for month, add in ((1559.0, 0), (1563.0, 3)):
-            found = plan_balance_by_demand(
-                one, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools
-            )
+            found = plan_balance_by_demand(one, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools)
 
             assert found.add == add
 
@@ -828,9 +726,7 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
                 ("suspended by another queue of each host", "S", f"{MASTER} n1", 1),
             )
         ),
-        pytest.param(
-            (*CLOSED, instance("n2", state="du")), [], 0, BalancePlanReason.QUEUE_CLOSED, id="dead"
-        ),
+        pytest.param((*CLOSED, instance("n2", state="du")), [], 0, BalancePlanReason.QUEUE_CLOSED, id="dead"),
         pytest.param(
             tuple(instance(name, state="du") for name in (MASTER, "n1")),
             [],
@@ -849,10 +745,7 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
     ],
 )
 def test_a_queue_that_somebody_closed_gets_no_nodes(
-    instances: tuple[QueueInstance, ...],
-    nodes: list[ElasticNode],
-    expected: int,
-    verdict: BalancePlanReason,
+    instances: tuple[QueueInstance, ...], nodes: list[ElasticNode], expected: int, verdict: BalancePlanReason
 ) -> None:
     """Its tasks would start there, though an administrator wants none to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))

@@ -3,11 +3,7 @@
 import time
 
 from gridbridge.decisions.elastic.waits_for_lack_of_slots import keep_waits_for_lack_of_slots
-from gridbridge.model.elastic.replay_outcome import (
-    RecordedReplayTask,
-    ReplayExclusion,
-    ReplayWorkload,
-)
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, ReplayWorkload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
 FULL = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4)
@@ -42,10 +38,7 @@ def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
 def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
     """Such as one of a host whose clock was wrong: no minute in between is looked at by itself."""
     old, began = RecordedReplayTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
-    tasks = (
-        old,
-        *(RecordedReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
-    )
+    tasks = (old, *(RecordedReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)))
 
     found = keep_waits_for_lack_of_slots(ReplayWorkload(tasks=tasks))
 

@@ -6,19 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.host_power_steps import (
-    describe_standby_plan,
-    standby_steps_of_plan,
-)
+from gridbridge.decisions.elastic.host_power_steps import describe_standby_plan, standby_steps_of_plan
 from gridbridge.decisions.elastic.standby_host_policy import (
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
-from gridbridge.decisions.elastic.working_host_reserve import (
-    StartableStandardRequests,
-    WorkingHostFreeSlots,
-)
+from gridbridge.decisions.elastic.working_host_reserve import StartableStandardRequests, WorkingHostFreeSlots
 from gridbridge.elastic.balancer.round_decision import subtract_squeeze_from_plan
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -27,40 +21,21 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceRefusalCause,
     BalanceSituation,
 )
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    SqueezeSection,
-    StandbyNodeSelection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import (
-    STANDBY_AUTO,
-    StandbyHostFacts,
-    StandbyPlanCause,
-    StandbyStepKind,
-)
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts, StandbyPlanCause, StandbyStepKind
 from tests.decisions.elastic import demand_cells
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
 RULES = BalanceSection(max_nodes=20, min_nodes=1)
 NOTHING = BalanceFigures(
-    nodes=0,
-    running=0,
-    jobs=0,
-    wanted=0,
-    free=0,
-    slots=0,
-    slots_per_node=None,
-    waited_s=0.0,
-    unchanged_s=None,
+    nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0.0, unchanged_s=None
 )
 AUTO = (STANDBY_AUTO,)
 
 
-def cell(
-    *running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()
-) -> BalanceSituation:
+def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()) -> BalanceSituation:
     """Return nodes n0, n1, ... of four slots with these tasks, then some on standby."""
     names = [f"n{at}" for at in range(len(running))]
     nodes = [node(name, is_kept=at in kept) for at, name in enumerate(names)]
@@ -80,13 +55,9 @@ def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
     return tuple(one.name for one in seen.nodes if one.name not in busy)
 
 
-def plan(
-    seen: BalanceSituation, add: int = 0, verdict: BalancePlanReason = BalancePlanReason.SPARE
-) -> BalancePlan:
+def plan(seen: BalanceSituation, add: int = 0, verdict: BalancePlanReason = BalancePlanReason.SPARE) -> BalancePlan:
     """Return what a policy decided."""
-    return BalancePlan(
-        verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen)
-    )
+    return BalancePlan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
 
 
 def test_a_host_with_reserved_slots_does_not_rest() -> None:
@@ -95,9 +66,7 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
     )
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n0",)
 
@@ -126,9 +95,7 @@ def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None
     """Though each has as many free slots."""
     seen = cell((2,), (1, 1), (1, 1))
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n2", "n0")
 
@@ -138,9 +105,7 @@ def test_the_master_never_rests() -> None:
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n1",)
 
@@ -157,24 +122,16 @@ def test_a_reserve_is_rounded_down() -> None:
     [
         pytest.param({"s0": AUTO, "s1": AUTO}, ("s0",), id="as they come"),
         pytest.param({"s0": AUTO, "s1": ("htools:standby:2",)}, ("s1",), id="an order before auto"),
-        pytest.param(
-            {"s0": ("htools:standby:10",), "s1": ("htools:standby:9",)}, ("s1",), id="as numbers"
-        ),
+        pytest.param({"s0": ("htools:standby:10",), "s1": ("htools:standby:9",)}, ("s1",), id="as numbers"),
         pytest.param({"s1": ("htools:standby:b",)}, ("s1",), id="only those with a tag"),
         pytest.param({"s0": ("other",)}, (), id="no other tag"),
     ],
 )
-def test_hosts_are_woken_in_the_order_of_their_tags(
-    tags: dict[str, tuple[str, ...]], on: tuple[str, ...]
-) -> None:
+def test_hosts_are_woken_in_the_order_of_their_tags(tags: dict[str, tuple[str, ...]], on: tuple[str, ...]) -> None:
     seen = cell((4,), (4,), sleeping=2)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen,
-        plan(seen, verdict=BalancePlanReason.NO_NEED),
-        RULES,
-        SqueezeSection(),
-        StandbyHostFacts(tags=tags),
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), StandbyHostFacts(tags=tags)
     )
 
     assert (found.off, found.on) == ((), on)
@@ -186,11 +143,7 @@ def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     seen = cell((4,), (4,), sleeping=1)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen,
-        plan(seen, verdict=BalancePlanReason.NO_NEED),
-        RULES,
-        SqueezeSection(),
-        StandbyHostFacts(),
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), StandbyHostFacts()
     )
 
     assert (found.cause, found.untagged) == (StandbyPlanCause.NO_STANDBY, ("s0",))
@@ -201,11 +154,7 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
 
     found = plan_hosts_to_sleep_or_wake(
-        seen,
-        plan(seen, add=2, verdict=BalancePlanReason.MORE_WANTED),
-        RULES,
-        SqueezeSection(),
-        facts,
+        seen, plan(seen, add=2, verdict=BalancePlanReason.MORE_WANTED), RULES, SqueezeSection(), facts
     )
 
     assert (found.cause, found.off, found.on) == (StandbyPlanCause.ASKED, (), ("s0", "s1"))
@@ -216,10 +165,7 @@ def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
     tight = BalanceSection(max_nodes=2, min_nodes=1)
 
-    assert (
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause
-        is StandbyPlanCause.FULL
-    )
+    assert plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause is StandbyPlanCause.FULL
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
@@ -228,11 +174,7 @@ def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     now = replace(NOTHING, most=2, least=0)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen,
-        BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=now),
-        RULES,
-        SqueezeSection(),
-        facts,
+        seen, BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=now), RULES, SqueezeSection(), facts
     )
 
     assert (found.cause, found.on) == (StandbyPlanCause.FULL, ())
@@ -242,9 +184,7 @@ def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
     seen = cell((), (), ())
     now = replace(NOTHING, most=20, least=3)
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, replace(plan(seen), figures=now), RULES, SqueezeSection()
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, replace(plan(seen), figures=now), RULES, SqueezeSection())
 
     assert found.off == ("n2",)
 
@@ -254,9 +194,7 @@ def test_hosts_that_go_down_are_not_among_the_least() -> None:
     down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
     now = replace(NOTHING, most=20, least=3)
 
-    found = plan_hosts_to_sleep_or_wake(
-        down, replace(plan(seen), figures=now), RULES, SqueezeSection()
-    )
+    found = plan_hosts_to_sleep_or_wake(down, replace(plan(seen), figures=now), RULES, SqueezeSection())
 
     assert found.off == ("n2",)
 
@@ -277,9 +215,7 @@ def test_a_restriction_says_which_hosts_may_rest(
     squeeze = SqueezeSection(restriction=restriction, target_reserve=1.0)
     facts = StandbyHostFacts(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts)
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
@@ -296,9 +232,7 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFa
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, StandbyHostFacts(
-        movable={"n1": (TaskResourceRequests(requests=tuple(asks.items())),)}
-    )
+    return known, StandbyHostFacts(movable={"n1": (TaskResourceRequests(requests=tuple(asks.items())),)})
 
 
 @pytest.mark.parametrize(
@@ -318,9 +252,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, MOVES, facts
-    )
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, MOVES, facts)
     told = "what runs on n1 has no room elsewhere"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
@@ -334,9 +266,7 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     offs = []
     for amount in ("4G", "5G"):
         seen, facts = with_memory("8G", mfree=amount)
-        found = plan_hosts_to_sleep_or_wake(
-            seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts
-        )
+        found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts)
         offs.append((found.off, found.bound))
 
     assert offs == [(("n1",), ()), ((), ())]
@@ -344,9 +274,7 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
 
 def test_a_standard_request_may_ask_for_memory() -> None:
     seen = cell((), ())
-    squeeze = SqueezeSection(
-        standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"})
-    )
+    squeeze = SqueezeSection(standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"}))
 
     assert plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze).off == ("n1",)
 
@@ -367,9 +295,7 @@ def test_each_host_may_have_to_have_its_reserve() -> None:
         (BalancePlanReason.UNREADY, StandbyPlanCause.UNREADY),
     ],
 )
-def test_no_host_rests_where_the_policy_does_nothing(
-    verdict: BalancePlanReason, cause: StandbyPlanCause
-) -> None:
+def test_no_host_rests_where_the_policy_does_nothing(verdict: BalancePlanReason, cause: StandbyPlanCause) -> None:
     seen = cell((), (), ())
 
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
@@ -377,9 +303,7 @@ def test_no_host_rests_where_the_policy_does_nothing(
     assert (found.cause, standby_steps_of_plan(found)) == (cause, ())
 
 
-@pytest.mark.parametrize(
-    "verdict", [BalancePlanReason.WAITS, BalancePlanReason.NOT_YET, BalancePlanReason.NOT_STABLE]
-)
+@pytest.mark.parametrize("verdict", [BalancePlanReason.WAITS, BalancePlanReason.NOT_YET, BalancePlanReason.NOT_STABLE])
 def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalancePlanReason) -> None:
     """As while tasks wait, or soon after a change; the reserve would allow it."""
     seen = cell((1,), (), ())
@@ -394,9 +318,7 @@ def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     seen = cell((), (), ())
     facts = StandbyHostFacts(tags={"n1": ("htools:standby:3",)})
 
-    done = standby_steps_of_plan(
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts
-    )
+    done = standby_steps_of_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts)
 
     assert [(one.host, one.doing) for one in done] == [
         ("n1", StandbyStepKind.DRAIN),
@@ -412,10 +334,7 @@ def test_a_woken_host_loses_auto_alone() -> None:
     facts = StandbyHostFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
     done = standby_steps_of_plan(
-        plan_hosts_to_sleep_or_wake(
-            seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts
-        ),
-        facts,
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts), facts
     )
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
@@ -428,9 +347,7 @@ def test_a_woken_host_loses_auto_alone() -> None:
 def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
-    assert describe_standby_plan(
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())
-    ) == (
+    assert describe_standby_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())) == (
         "14 standard requests could start on 4 hosts"
         " (hosts are woken below 1 for each host, and rest above 2):"
         " n2, n3 can rest"
@@ -466,9 +383,7 @@ def test_what_is_decided_is_safe(
         movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
     )
     rules = BalanceSection(min_nodes=min(bounds), max_nodes=max(bounds))
-    squeeze = SqueezeSection(
-        minimal_reserve=least, target_reserve=least + more, restriction=restriction
-    )
+    squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
 
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen), rules, squeeze, facts)
 
@@ -490,18 +405,14 @@ def test_what_is_decided_is_safe(
 
 
 @given(running=CELLS, least=st.floats(0, 2), more=st.floats(0, 2))
-def test_a_second_squeeze_does_nothing(
-    running: list[tuple[int, ...]], least: float, more: float
-) -> None:
+def test_a_second_squeeze_does_nothing(running: list[tuple[int, ...]], least: float, more: float) -> None:
     seen = cell(*running)
     squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more)
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze)
     after = situation(
         *(one for one in seen.cell.instances if one.host not in found.off),
         nodes=(
-            ElasticNode(name=one.name, state=ElasticNodeState.STANDBY)
-            if one.name in found.off
-            else one
+            ElasticNode(name=one.name, state=ElasticNodeState.STANDBY) if one.name in found.off else one
             for one in seen.nodes
         ),
     )
@@ -512,9 +423,7 @@ def test_a_second_squeeze_does_nothing(
     assert again.off == ()
     if found.off:
         assert again.on == ()
-        assert StartableStandardRequests(
-            squeeze, find_hosts_accepting_tasks(after, RULES, facts)
-        ).is_enough(least)
+        assert StartableStandardRequests(squeeze, find_hosts_accepting_tasks(after, RULES, facts)).is_enough(least)
         assert len(wakeable_standby_nodes(after.nodes, facts)) == len(found.off)
 
 
@@ -539,12 +448,8 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)
     left = subtract_squeeze_from_plan(
-        given,
-        plan_hosts_to_sleep_or_wake(seen, given, replace(RULES, min_nodes=0), squeeze),
-        {"s0", "s1"},
+        given, plan_hosts_to_sleep_or_wake(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
     )
 
     assert (left.remove, left.verdict) == ((), BalancePlanReason.NO_NEED)
-    assert [(one.host, one.cause) for one in left.refused] == [
-        ("n0", BalanceRefusalCause.LAST_AT_WORK)
-    ]
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", BalanceRefusalCause.LAST_AT_WORK)]

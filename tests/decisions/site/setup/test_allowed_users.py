@@ -9,19 +9,13 @@ from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
-from gridbridge.model.site.setup_findings_and_edits import (
-    FindingSeverity,
-    SetupEdit,
-    TransferSetupSituation,
-)
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, TransferSetupSituation
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
 
 
-def a_situation(
-    listed: tuple[str, ...] | None, lists: str, people: bool = True
-) -> TransferSetupSituation:
+def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True) -> TransferSetupSituation:
     """Return a ready situation with that userset, None for none, and the queue's user_lists."""
     wanted = NAMED if people else WANTED
     situation = a_ready_situation(wanted, user_lists=lists)
@@ -31,10 +25,7 @@ def a_situation(
 def lines(situation: TransferSetupSituation) -> list[str]:
     """Return the command lines that mend what is wrong."""
     edits = (
-        edit
-        for each in transfer_setup_findings(situation)
-        if each.state != FindingSeverity.OK
-        for edit in each.mend
+        edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
     return list(map(qconf.setup_edit_shell_line, edits))
 
@@ -77,9 +68,7 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         "nobody named any more, on a host",
     ],
 )
-def test_the_queue_keeps_to_whom_the_file_names(
-    situation: TransferSetupSituation, expected: list[str]
-) -> None:
+def test_the_queue_keeps_to_whom_the_file_names(situation: TransferSetupSituation, expected: list[str]) -> None:
     assert expected == lines(situation)
 
 
@@ -92,9 +81,7 @@ def test_a_new_queue_has_the_list_that_was_made_before() -> None:
     assert "s|^user_lists .*|user_lists gb_beta_users|" in queue
 
 
-@pytest.mark.parametrize(
-    ("others", "expected"), [("NONE", True), ("gb_beta_users", False)], ids=["last", "shared"]
-)
+@pytest.mark.parametrize(("others", "expected"), [("NONE", True), ("gb_beta_users", False)], ids=["last", "shared"])
 def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bool) -> None:
     situation = a_situation(("alice",), "gb_beta_users")
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "user_lists": others}

@@ -16,13 +16,7 @@ PEOPLE = QueueAdmission(people=("bob", "@physics"))
 
 def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
     return SubmittedJob(
-        request=JobRequest(owner=owner),
-        account="sge",
-        pe=pe,
-        slots=fewest,
-        fewest=fewest,
-        cwd="",
-        is_interactive=False,
+        request=JobRequest(owner=owner), account="sge", pe=pe, slots=fewest, fewest=fewest, cwd="", is_interactive=False
     )
 
 
@@ -36,13 +30,8 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
-def test_only_people_who_are_named_may_use_a_queue(
-    users: UserMap, owner: str, is_refused: bool
-) -> None:
-    assert (
-        bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users"))
-        is is_refused
-    )
+def test_only_people_who_are_named_may_use_a_queue(users: UserMap, owner: str, is_refused: bool) -> None:
+    assert bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
 
 
 @pytest.mark.parametrize(
@@ -86,8 +75,6 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
 def test_who_asks_for_other_queues_never_comes_to_this_one(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
-    told = why_request_excludes_queue(
-        "transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues)
-    )
+    told = why_request_excludes_queue("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
 
     assert bool(told) is is_kept

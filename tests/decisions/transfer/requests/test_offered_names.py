@@ -47,17 +47,14 @@ def test_what_it_does_not_know_refuses_the_job(asked: HomeOrRemoteRequest, words
 
 
 OAR = NamesOfferedByCluster(
-    resource=frozenset({"memnode", "gpu", "h_rt"}),
-    **{kind: frozenset({ANY}) for kind in ("pe", "project", "queue")},
+    resource=frozenset({"memnode", "gpu", "h_rt"}), **{kind: frozenset({ANY}) for kind in ("pe", "project", "queue")}
 )
 
 
 def test_of_an_oar_server_only_properties_are_known() -> None:
     """Under their relations and levels, in any case; of the rest everything may be asked for."""
     hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
-    asked = HomeOrRemoteRequest(
-        hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",)
-    )
+    asked = HomeOrRemoteRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
     assert require_cluster_offers_request(asked, OAR, "gamma") == asked
 

@@ -48,18 +48,14 @@ def there(asked: HomeOrRemoteRequest, **rules: RequestMappingRule) -> HomeOrRemo
         ("1:0:0", RequestMappingRule(default="2:0:0", require="yes"), "h_rt=1:0:0"),
     ],
 )
-def test_a_resource_is_renamed_scaled_converted_or_dropped(
-    asked: str, rule: RequestMappingRule, hard: str
-) -> None:
+def test_a_resource_is_renamed_scaled_converted_or_dropped(asked: str, rule: RequestMappingRule, hard: str) -> None:
     translated = there(HomeOrRemoteRequest(hard=(("h_rt", asked),)), resource_h_rt=rule)
 
     assert ",".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_what_has_no_rule_stays_as_it_is() -> None:
-    asked = HomeOrRemoteRequest(
-        hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem"
-    )
+    asked = HomeOrRemoteRequest(hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem")
 
     assert there(asked) == asked
 
@@ -74,11 +70,7 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
 @pytest.mark.parametrize(
     ("asked", "rules", "words"),
     [
-        (
-            HomeOrRemoteRequest(),
-            {"resource_h_rt": RequestMappingRule(require="yes")},
-            "qsub -l h_rt=",
-        ),
+        (HomeOrRemoteRequest(), {"resource_h_rt": RequestMappingRule(require="yes")}, "qsub -l h_rt="),
         (
             HomeOrRemoteRequest(soft=H_RT),
             {"resource_h_rt": RequestMappingRule(require="yes")},
@@ -89,41 +81,21 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
             {"resource_h_rt": RequestMappingRule(require="yes", unit="s")},
             "requires a hard request for h_rt",
         ),
-        (
-            HomeOrRemoteRequest(),
-            {"project_any": RequestMappingRule(reject="no")},
-            "no job without a project: no",
-        ),
+        (HomeOrRemoteRequest(), {"project_any": RequestMappingRule(reject="no")}, "no job without a project: no"),
         (
             HomeOrRemoteRequest(hard=(("a", "x"), ("b", "y"))),
             {"resource_a": RequestMappingRule(to="b")},
             "b is requested as both 'x' and 'y'",
         ),
-        (
-            HomeOrRemoteRequest(hard=H_RT),
-            {"resource_h_rt": RequestMappingRule(reject="no limits")},
-            "h_rt: no limits",
-        ),
+        (HomeOrRemoteRequest(hard=H_RT), {"resource_h_rt": RequestMappingRule(reject="no limits")}, "h_rt: no limits"),
         (
             HomeOrRemoteRequest(hard=(("h_rt", "soon"),)),
             {"resource_h_rt": RequestMappingRule(unit="s")},
             "'soon' is no number",
         ),
-        (
-            HomeOrRemoteRequest(pe="mpi"),
-            {"pe_mpi": RequestMappingRule(reject="slow network")},
-            "mpi: slow network",
-        ),
-        (
-            HomeOrRemoteRequest(project="x"),
-            {"project_x": RequestMappingRule(reject="secret")},
-            "project x: secret",
-        ),
-        (
-            HomeOrRemoteRequest(queues=("gpu.q",)),
-            {"queue_gpu.q": RequestMappingRule(reject="no GPU")},
-            "gpu.q: no GPU",
-        ),
+        (HomeOrRemoteRequest(pe="mpi"), {"pe_mpi": RequestMappingRule(reject="slow network")}, "mpi: slow network"),
+        (HomeOrRemoteRequest(project="x"), {"project_x": RequestMappingRule(reject="secret")}, "project x: secret"),
+        (HomeOrRemoteRequest(queues=("gpu.q",)), {"queue_gpu.q": RequestMappingRule(reject="no GPU")}, "gpu.q: no GPU"),
     ],
 )
 def test_a_hard_request_that_can_not_be_met_refuses_the_job(
@@ -145,9 +117,7 @@ def test_a_hard_request_that_can_not_be_met_refuses_the_job(
         ("arch=lx", "arch=lx h_vmem=512M"),
     ],
 )
-def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(
-    asked: str, hard: str
-) -> None:
+def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(asked: str, hard: str) -> None:
     """A default yields to what is asked for."""
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in asked.split()))
     rule = RequestMappingRule(to="h_vmem", unit="M", default="0.5G")
@@ -195,10 +165,7 @@ def test_foreign_jobs_have_the_project_that_was_made_for_them(project: str, name
 
 def test_only_queues_with_a_rule_are_asked_for() -> None:
     asked = HomeOrRemoteRequest(queues=("transfer-beta", "long.q", "longer.q"))
-    rules = {
-        "queue_long.q": RequestMappingRule(to="batch.q"),
-        "queue_longer.q": RequestMappingRule(to="batch.q"),
-    }
+    rules = {"queue_long.q": RequestMappingRule(to="batch.q"), "queue_longer.q": RequestMappingRule(to="batch.q")}
 
     assert there(asked, **rules).queues == ("batch.q",)
     assert there(asked).queues == ()
@@ -206,9 +173,7 @@ def test_only_queues_with_a_rule_are_asked_for() -> None:
 
 def test_every_kind_has_rules_of_its_own() -> None:
     """A resource and a project may bear one name."""
-    rules = {
-        (kind, "x"): RequestMappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)
-    }
+    rules = {(kind, "x"): RequestMappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
     asked = HomeOrRemoteRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
     translated = translate_request(asked, RequestMapping(rules), "beta")
 
@@ -218,14 +183,8 @@ def test_every_kind_has_rules_of_its_own() -> None:
 
 def test_a_shortcut_and_its_resource_are_one_request() -> None:
     """An amount suits both; a default is for a job that asks for neither."""
-    both = there(
-        HomeOrRemoteRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))),
-        resource_h_rt=RequestMappingRule(),
-    )
-    asked = there(
-        HomeOrRemoteRequest(hard=(("virtual_free", "2G"),)),
-        resource_vf=RequestMappingRule(default="4G"),
-    )
+    both = there(HomeOrRemoteRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=RequestMappingRule())
+    asked = there(HomeOrRemoteRequest(hard=(("virtual_free", "2G"),)), resource_vf=RequestMappingRule(default="4G"))
     silent = there(HomeOrRemoteRequest(), resource_vf=RequestMappingRule(default="4G"))
 
     assert both.hard == (("vf", "2G"),)

@@ -40,14 +40,10 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
         "there is none",
     ],
 )
-def test_the_queues_where_it_could_have_run_say_it(
-    queues: str, own: Mapping[str, str], expected: str
-) -> None:
+def test_the_queues_where_it_could_have_run_say_it(queues: str, own: Mapping[str, str], expected: str) -> None:
     assert rerun_policy_by_home_queues((), queues, own) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str
-)
+@pytest.mark.parametrize(("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str)
 def test_a_job_that_asks_to_leave_could_have_run_nowhere(value: str, expected: str) -> None:
     assert rerun_policy_by_home_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected

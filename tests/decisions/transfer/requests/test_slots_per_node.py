@@ -24,9 +24,7 @@ SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
         pytest.param(8, "round_robin", 0, ((8, 1),), id="nobody knows the nodes"),
     ],
 )
-def test_slots_lie_as_the_rule_says(
-    slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]
-) -> None:
+def test_slots_lie_as_the_rule_says(slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]) -> None:
     assert spread_slots_over_nodes(slots, spread, nodes) == expected
 
 

@@ -78,9 +78,7 @@ def seen(site: Grid) -> Iterator[Seen]:
         first = {"name": ODD, "params": PARAMETERS, "exec_file": RUN, "exec_directory": FOLDER}
         second = {"name": "room", "exec_file": "sh -c 'echo $CIGRI_JOB_ID >>ran'"}
         odd = submit(site, known | first)
-        roomless = submit(
-            site, known | second | {"nb_jobs": TASKS, "exec_directory": f"{FOLDER}-room"}
-        )
+        roomless = submit(site, known | second | {"nb_jobs": TASKS, "exec_directory": f"{FOLDER}-room"})
         site.until(lambda: running(site, odd) == TASKS, "all tasks to run", CAMPAIGN_S)
         site.until(lambda: "SETUP_ERROR" in events(site, roomless), "an event", CAMPAIGN_S)
         after = {form: told(site, odd, form) for form in FORMS}
@@ -125,9 +123,7 @@ def liars(grid: Grid) -> Iterator[None]:
     for host, (program, of_cluster, without) in PROGRAMS.items():
         script = LIAR.replace("OF_CLUSTER", of_cluster).replace("WITHOUT", without)
         script = script.replace("PROGRAM", program)
-        begin = (
-            f"mkdir -m 1777 {LIES} && echo {TRUE} >{LIES}/form && cp -p {program} {program}.real"
-        )
+        begin = f"mkdir -m 1777 {LIES} && echo {TRUE} >{LIES}/form && cp -p {program} {program}.real"
         grid.sh(host, begin)
         grid.sh(host, f"cat >{LIES}/liar <<'end'\n{script}end\nchmod 755 {LIES}/liar")
         grid.sh(host, f"cat >{LIES}/reversed <<'end'\n{REVERSED.read_text()}end")

@@ -170,9 +170,7 @@ def no_room_at_beta(site: Grid) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_a_full_folder_of_the_owner_is_an_event_until_there_is_room(
-    site: Grid, no_room_at_beta: None
-) -> None:
+def test_a_full_folder_of_the_owner_is_an_event_until_there_is_room(site: Grid, no_room_at_beta: None) -> None:
     number = bring(site)
     open_gate(site)
     site.until(lambda: events(site, number), "an event", CAMPAIGN_S)

@@ -9,15 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.campaigns import runner
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    at_gamma,
-    killed,
-    ledger,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, at_gamma, killed, ledger, submit, until_state
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Done, Grid
 

@@ -55,13 +55,8 @@ def bring(grid: Grid, name: str, tasks: int, clusters: dict[str, Any], kind: str
 
 def ran(grid: Grid, number: int, name: str) -> Counter[str]:
     """Return how often each task of a campaign ran at all clusters together."""
-    told = (
-        grid.sh(host, f"cat {FOLDER}/{name} 2>/dev/null; :", user=user)
-        for host, user in AT.values()
-    )
-    return Counter(
-        line for text in told for line in text.splitlines() if line.startswith(f"{number}.")
-    )
+    told = (grid.sh(host, f"cat {FOLDER}/{name} 2>/dev/null; :", user=user) for host, user in AT.values())
+    return Counter(line for text in told for line in text.splitlines() if line.startswith(f"{number}."))
 
 
 def each_once(number: int, tasks: int) -> Counter[str]:
@@ -201,9 +196,7 @@ def heal(grid: Grid) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["normal", "best-effort"])
-def test_what_oar_submits_again_by_itself_runs_once(
-    nodes_that_note_nothing: Grid, kind: str
-) -> None:
+def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid, kind: str) -> None:
     """Elsewhere: OAR's copy of a task is none of ours, and gamma can't start it."""
     grid = nodes_that_note_nothing
     number = bring(grid, "copied", SOME, BOTH, kind)

@@ -77,14 +77,7 @@ def seen(site: Grid) -> Iterator[Seen]:
             until_state(site, one, TERMINATED)
         with small(site, BRINGS, (HOST,), "size=4k,nr_inodes=1,mode=770,uid=10003,gid=990"):
             refused["no room"] = typed(site, "1")
-        yield Seen(
-            number=number,
-            printing=printing,
-            refused=refused,
-            codes=open_events,
-            meanwhile=meanwhile,
-            left=left,
-        )
+        yield Seen(number=number, printing=printing, refused=refused, codes=open_events, meanwhile=meanwhile, left=left)
     for one in (number, printing):
         site.on(HOST, "griddel", "--purge", str(one), user=OWNER, timeout_s=100)
     site.sh(HOST, f"rm -rf {FOLDER}", user=OWNER)
@@ -144,9 +137,7 @@ def codes(grid: Grid, number: int) -> frozenset[str]:
 def test_while_nobody_knows_the_owner_nothing_is_sent_nor_deleted(seen: Seen) -> None:
     """What runs is left to run; a task that ends is counted."""
     assert {"OWNER_UNKNOWN", "NO_CLUSTER"} >= seen.codes >= {"OWNER_UNKNOWN"}
-    assert ("in_treatment", 1, 0) == tuple(
-        seen.meanwhile[key] for key in ("state", "ended", "failed")
-    )
+    assert ("in_treatment", 1, 0) == tuple(seen.meanwhile[key] for key in ("state", "ended", "failed"))
     assert 1 == len(seen.left)
 
 
@@ -161,11 +152,7 @@ def test_each_task_runs_once_when_the_account_is_back(site: Grid, seen: Seen) ->
 
 
 @pytest.mark.parametrize(
-    ("what", "would"),
-    [
-        ("too large", "you would have 1 campaign file of"),
-        ("too many", "you would have 3 campaign "),
-    ],
+    ("what", "would"), [("too large", "you would have 1 campaign file of"), ("too many", "you would have 3 campaign ")]
 )
 def test_a_person_has_so_many_files_at_most(seen: Seen, what: str, would: str) -> None:
     """Or so large ones; gridsub says how many, and what to do."""

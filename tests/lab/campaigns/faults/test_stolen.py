@@ -145,9 +145,7 @@ def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, the
 
 
 @pytest.mark.parametrize("cluster", ["beta", "gamma"])
-def test_no_attempt_is_sent_again_or_beside_one_that_lives(
-    site: Grid, there: There, cluster: str
-) -> None:
+def test_no_attempt_is_sent_again_or_beside_one_that_lives(site: Grid, there: There, cluster: str) -> None:
     """Wherever the earlier one is, and wherever the other one would go."""
     before, living = seen(site, there), place_of(site, there, cluster)
     lives = f"an earlier attempt of a task is at {cluster}"
@@ -176,9 +174,7 @@ def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There)
     """By its id, and while nobody knows that by what its submission has noted."""
     campaign, living = f"c.{there.living}", place_of(site, there, "beta")
     at_first, rows = seen(site, there), ledger(site, there.living)
-    number, tasks = next(
-        (row[1], row[3]) for row in reversed(rows) if row[0] == "array" and row[2] == "beta"
-    )
+    number, tasks = next((row[1], row[3]) for row in reversed(rows) if row[0] == "array" and row[2] == "beta")
     job = next(row[2] for row in rows if row[:2] == ["job", number])
     for options in DISGUISES:
         done = site.cell("beta", "qalter", *options, job, user="gridbridge")
@@ -195,8 +191,7 @@ def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There)
         site.cell("beta", "qalter", *name, job, user="gridbridge")
 
     assert [(NOT_NOW, True)] * 2 == [
-        (status, "an earlier attempt of a task is at beta" in why)
-        for status, why in (by_id, by_mark)
+        (status, "an earlier attempt of a task is at beta" in why) for status, why in (by_id, by_mark)
     ]
     assert f"{NOT_OURS} {job} job {job} is alice's, account 'evil'" in again.out, again
     assert ["job", number, job] in ledger(site, there.living)
@@ -244,9 +239,7 @@ def test_by_a_restored_state_file_nothing_runs_again(site: Grid, there: There) -
     """It knows none of the campaigns: they are paused, and go on by root's ledger."""
     site.sh(HOST, f"kill -9 {' '.join(pollers(site))}; cd /var/lib/gridbridge && {RESTORE}")
     site.require_ready()
-    used, free_number = (
-        sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70")
-    )
+    used, free_number = (sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70"))
     assert (SUBMITTED_BEFORE, NOT_NOW) == (used, free_number)
     runner.start(site)
     for number in (there.living, there.over):

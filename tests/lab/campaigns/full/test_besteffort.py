@@ -14,14 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    arrays_at_gamma,
-    outcomes,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, outcomes, submit, until_state
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -146,16 +139,10 @@ def test_what_keeps_local_jobs_waiting_for_tasks_is_named(site: Grid) -> None:
 
 @pytest.mark.parametrize(
     ("options", "left"),
-    [
-        ((), {"gb-be2@beta-n1"}),
-        (("-pe", "smp", "2"), set()),
-        (("-l", "mem=3G,lic=1"), {"gb-be2@beta-n1"}),
-    ],
+    [((), {"gb-be2@beta-n1"}), (("-pe", "smp", "2"), set()), (("-l", "mem=3G,lic=1"), {"gb-be2@beta-n1"})],
     ids=["one slot", "a parallel job", "memory and a licence"],
 )
-def test_a_local_job_displaces_just_as_many_as_it_needs(
-    full: Grid, options: tuple[str, ...], left: set[str]
-) -> None:
+def test_a_local_job_displaces_just_as_many_as_it_needs(full: Grid, options: tuple[str, ...], left: set[str]) -> None:
     """On its own host alone; neither a quota nor what they use keeps it waiting."""
     job = local(full, *options)
 
@@ -307,15 +294,11 @@ def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, waysides: 
     assert "0" == values()["pending"]
 
 
-def test_displaced_tasks_run_again_and_each_succeeds_once(
-    site: Grid, waysides: int, staying: int
-) -> None:
+def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: int, staying: int) -> None:
     """At Grid Engine and at OAR alike."""
     del staying
     job = local(site, "-pe", "smp", "2")
-    theirs = site.sh(
-        "gamma-master", "oarsub -l nodes=1,walltime=0:5:0 'sleep 300'", user="bo_gamma"
-    )
+    theirs = site.sh("gamma-master", "oarsub -l nodes=1,walltime=0:5:0 'sleep 300'", user="bo_gamma")
     site.until(lambda: site.states("beta").get(job) == "r", "the local job to run", 15)
     site.until(lambda: outcomes(site, waysides)["preempted"] >= 3, "tasks to make way", CAMPAIGN_S)
     site.sh(BETA, f"qdel {job}")
@@ -335,9 +318,7 @@ def test_displaced_tasks_run_again_and_each_succeeds_once(
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
-def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(
-    site: Grid, before: str, staying: int
-) -> None:
+def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(site: Grid, before: str, staying: int) -> None:
     """They run on elsewhere, or there as ordinary jobs."""
     site.until(lambda: besteffort(site), "a task to run", CAMPAIGN_S)
 

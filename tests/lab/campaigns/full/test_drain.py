@@ -32,8 +32,7 @@ def areas(site: Grid) -> Iterator[Grid]:
     for _, host, path, _ in AREAS:
         site.sh(host, f"install -d -m 1777 {path}")
     sections = "".join(
-        f'\\n\\n[storage.d-{cluster}]\\ncluster = "{cluster}"\\npath = "{path}"'
-        f"\\nbwlimit_kib_per_s = {kib}"
+        f'\\n\\n[storage.d-{cluster}]\\ncluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {kib}'
         for cluster, _, path, kib in AREAS
     )
     script = f"/^.storage/,/^$/d; s/^full_free_bytes = 0/{RULES}/; $a\\{sections}"

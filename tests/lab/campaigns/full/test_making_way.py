@@ -109,9 +109,7 @@ def starts(grid: Grid, job: str) -> None:
     grid.until(runs, f"local job {job} to run", 120)
 
 
-def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(
-    site: Grid, crowd: Crowd
-) -> None:
+def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(site: Grid, crowd: Crowd) -> None:
     """A dry run says so; the older task goes on, and so do those that hold no memory.
 
     Nor does another one end where nikita is killed meanwhile.

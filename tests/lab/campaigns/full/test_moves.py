@@ -48,10 +48,7 @@ def test_what_is_asked_for_in_vain_is_told(site: Grid, waiting: int) -> None:
     done = site.on(HOST, "gridbridge", "rebalance", "job", "99")
     bob = site.on(HOST, "gridbridge", "rebalance", "plan", user="bob")
 
-    assert (done.status, done.err) == (
-        2,
-        "gridbridge: tasks at clusters: jobs: no 99; there are none\n",
-    )
+    assert (done.status, done.err) == (2, "gridbridge: tasks at clusters: jobs: no 99; there are none\n")
     assert bob.status == 2
     assert "Traceback" not in bob.err
 

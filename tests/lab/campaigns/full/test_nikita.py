@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    arrays_at_gamma,
-    published,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, published, submit, until_state
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid
 
@@ -53,9 +46,7 @@ def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
             told.append(site.sh(HOST, NIKITA, timeout_s=120))
             return all(f"of campaign {each} at" in "".join(told) for each in numbers[:2])
 
-        site.until(
-            lambda: _wait(site, numbers[2]) == 1, "the task of two slots to wait", CAMPAIGN_S
-        )
+        site.until(lambda: _wait(site, numbers[2]) == 1, "the task of two slots to wait", CAMPAIGN_S)
         site.until(both, "both campaigns to be wiped", CAMPAIGN_S)
         assert "gb_beta_pending=0" in site.sh(HOST, LOAD)  # though an ordinary task waits there
         site.cell("beta", "qmod", "-e", QUEUE, user="root")
@@ -122,9 +113,7 @@ def test_one_task_of_several_slots_waits_on(site: Grid, wiped: tuple[int, int, i
     assert ":2" not in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{wiped[2]}")
 
 
-def test_the_journal_tells_what_was_wiped_and_decides_so_again(
-    site: Grid, wiped: tuple[int, int, int]
-) -> None:
+def test_the_journal_tells_what_was_wiped_and_decides_so_again(site: Grid, wiped: tuple[int, int, int]) -> None:
     """With how many tasks, whose, where and why."""
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     words = f"wiped: 2 of campaign {wiped[0]} at beta, which wait beyond the flood rate"
@@ -157,9 +146,7 @@ def _wait(grid: Grid, number: int) -> int:
     return sum(one["waiting"] for one in published(grid, number)["at"])
 
 
-def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(
-    site: Grid, gated: tuple[int, int]
-) -> None:
+def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(site: Grid, gated: tuple[int, int]) -> None:
     """By nikita; it ends once, and what its owner cancelled has not failed."""
     told = [site.on(HOST, "griddel", "-j", f"{each}.1", user="alice").out for each in gated]
     site.sh(HOST, NIKITA, timeout_s=120)

@@ -41,9 +41,7 @@ def _fresh_notes(grid: Grid) -> Iterator[None]:
 def submit(grid: Grid, name: str, count: int, seconds: int | str) -> str:
     """Submit an array whose tasks all cross and note that they ran."""
     script = SCRIPT.format(seconds=seconds)
-    return grid.transfer(
-        "-N", name, "-t", f"1-{count}", "-o", "/dev/null", "-j", "y", script=script
-    )
+    return grid.transfer("-N", name, "-t", f"1-{count}", "-o", "/dev/null", "-j", "y", script=script)
 
 
 def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -> Outcome:
@@ -105,9 +103,7 @@ def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -
 
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["", FIFOS], ids=["messages", "all"])
-def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(
-    grid: Grid, lost: str
-) -> None:
+def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(grid: Grid, lost: str) -> None:
     """Each starter sees after its nap that its FIFO is gone, or that its record is too old."""
     job = submit(grid, "wiped", 2, UNTIL_GO.format("wiped"))
     told = partial(grid.logged, f"name=gb.alpha.{job}.")

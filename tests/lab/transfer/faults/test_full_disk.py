@@ -77,9 +77,7 @@ def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: Non
 
     assert grid.accounting(before, limit_s=90)["exit_status"] == "3"
     assert grid.accounting(during, limit_s=90)["exit_status"] == "3"
-    log = grid.until(
-        lambda: grid.sh(HOST, f"grep event=well_again {HOME}/poller.log || true"), "the log"
-    )
+    log = grid.until(lambda: grid.sh(HOST, f"grep event=well_again {HOME}/poller.log || true"), "the log")
     assert "full" in log or NO_ROOM in log
 
 

@@ -66,8 +66,7 @@ def _let_go_and_kill_the_next_step(grid: Grid, shell: str) -> None:
     children, name = f"/proc/{shell}/task/{shell}/children", "/proc/$pid/comm"
     look = f'for pid in $pids; do read -r name <{name} && [ "$name" = python3 ] && kill -9 "$pid"'
     script = (
-        f"touch /home/alice/children.go\nwhile :; do read -r pids <{children}\n"
-        f"{look} && exit 0; done; done 2>/dev/null"
+        f"touch /home/alice/children.go\nwhile :; do read -r pids <{children}\n{look} && exit 0; done; done 2>/dev/null"
     )
     assert grid.on("alpha-master", "timeout", "30", "sh", "-c", script).status == 0
 
@@ -85,9 +84,7 @@ def first(grid: Grid) -> Steps[Ended]:
     return ended(grid, job, "first")
 
 
-def test_a_killed_starter_ends_its_job_and_the_epilog_deletes_the_remote_one(
-    came: Outcomes,
-) -> None:
+def test_a_killed_starter_ends_its_job_and_the_epilog_deletes_the_remote_one(came: Outcomes) -> None:
     """Grid Engine's rule: failed 100, exit status 137, whatever the epilog says."""
     status, failed, _ = came.of(first)
 

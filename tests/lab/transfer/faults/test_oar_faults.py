@@ -53,9 +53,7 @@ def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
     """Wait for the ends at home; each job ran there once."""
     records = [gamma.grid.accounting_of_end(job, LONG_S) for job in jobs]
 
-    assert [("0", "0")] * len(jobs) == [
-        (each["failed"].split()[0], each["exit_status"]) for each in records
-    ]
+    assert [("0", "0")] * len(jobs) == [(each["failed"].split()[0], each["exit_status"]) for each in records]
     assert sorted(jobs) == sorted(once(gamma.read("ran").split()))
 
 

@@ -22,16 +22,7 @@ from tests.lab.away import (
     why,
 )
 from tests.lab.grid import Grid
-from tests.lab.phases import (
-    Outcomes,
-    Phases,
-    Steps,
-    as_it_is,
-    closed_beta,
-    closed_home,
-    no_jobs_left,
-    roomy,
-)
+from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, closed_home, no_jobs_left, roomy
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -165,16 +156,12 @@ def troubled(grid: Grid, name: str, phase: str) -> Steps[Mended]:
 
 TROUBLES = {
     "can not write to its TMPDIR": partial(troubled, name="later-tmp", phase="TMPDIR is full"),
-    "can not append to standard output": partial(
-        troubled, name="later-home", phase="homes are read-only"
-    ),
+    "can not append to standard output": partial(troubled, name="later-home", phase="homes are read-only"),
 }
 
 
 @pytest.mark.parametrize("complaint", TROUBLES.keys(), ids=["full TMPDIR", "read-only home"])
-def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(
-    came: Outcomes, complaint: str
-) -> None:
+def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(came: Outcomes, complaint: str) -> None:
     job = came.of(TROUBLES[complaint])
 
     assert re.search(rf"gridbridge: {complaint} on beta-n\d", job.reason), job.reason
@@ -244,9 +231,7 @@ def test_a_job_that_has_the_id_of_a_transfer_is_let_be_and_not_waited_for(came: 
     assert f"beta has given {remote} to another job" in told
 
 
-def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(
-    came: Outcomes,
-) -> None:
+def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(came: Outcomes) -> None:
     """One that ran ended as killed; of one that had not begun nothing is known, so it may."""
     jobs = came.of(deleted)
 
@@ -292,9 +277,7 @@ def lost(grid: Grid) -> Steps[Lost]:
     return Lost(unknown=told, state=state, ends=statuses(found), once=_counts(grid, others))
 
 
-def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(
-    came: Outcomes,
-) -> None:
+def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(came: Outcomes) -> None:
     """A job that may run again comes home; another ends as killed with its host."""
     jobs = came.of(lost)
 

@@ -24,17 +24,7 @@ from tests.lab.away import (
     wait_for,
 )
 from tests.lab.grid import Grid
-from tests.lab.phases import (
-    Outcomes,
-    Phases,
-    Scenario,
-    Steps,
-    as_it_is,
-    frozen_beta,
-    no_jobs_left,
-    roomy,
-    stopped_beta,
-)
+from tests.lab.phases import Outcomes, Phases, Scenario, Steps, as_it_is, frozen_beta, no_jobs_left, roomy, stopped_beta
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -145,9 +135,7 @@ def _deleted(grid: Grid, away: str, back: str) -> Steps[tuple[list[int], list[st
 
 
 @pytest.mark.parametrize("deleted", [while_frozen, while_stopped], ids=["frozen", "stopped"])
-def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(
-    came: Outcomes, deleted: Scenario
-) -> None:
+def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(came: Outcomes, deleted: Scenario) -> None:
     """Frozen it takes what was asked meanwhile; stopped it forgot, and the service asks again."""
     submitted, left = came.of(deleted)
 
@@ -174,10 +162,7 @@ def steps(grid: Grid) -> Steps[dict[str, tuple[str, int]]]:
     wait_for(grid, remote, "hs")
     grid.sh("alpha-master", "touch stop.go", user="alice")
     grid.cell("alpha", "qmod", "-usj", jobs["stop"])
-    return {
-        name: (grid.accounting(job)["exit_status"], len(lines(grid, f"{name}.ran")))
-        for name, job in jobs.items()
-    }
+    return {name: (grid.accounting(job)["exit_status"], len(lines(grid, f"{name}.ran"))) for name, job in jobs.items()}
 
 
 def test_a_step_killed_as_it_submits_or_suspends_is_taken_again(came: Outcomes) -> None:
@@ -206,9 +191,7 @@ def test_a_starter_killed_while_beta_is_down_leaves_nothing_there(came: Outcomes
     assert submitted == [remote]
 
 
-def outage(
-    grid: Grid, name: str, gone: str, back: str
-) -> Steps[tuple[list[str], set[tuple[str, str]]]]:
+def outage(grid: Grid, name: str, gone: str, back: str) -> Steps[tuple[list[str], set[tuple[str, str]]]]:
     """Have tasks end, and others begin to cross, while beta does not answer the service.
 
     Return the tasks that ran, and all ends.
@@ -228,9 +211,7 @@ def outage(
 
     yield back
     records = [
-        record
-        for job in (away, late)
-        for record in grid.until(lambda j=job: ends(grid, j, OUTAGE), "all to end", 120)
+        record for job in (away, late) for record in grid.until(lambda j=job: ends(grid, j, OUTAGE), "all to end", 120)
     ]
     until_all_gone(grid, [*grid.remote_ids(away), *grid.remote_ids(late)])
     return sorted(lines(grid, f"{name}.ran")), statuses(records)
@@ -243,9 +224,7 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize("how", OUTAGES.keys())
-def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(
-    came: Outcomes, how: str
-) -> None:
+def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(came: Outcomes, how: str) -> None:
     """What a longer outage does is in test_faults.py."""
     ran, found = came.of(OUTAGES[how])
 

@@ -44,15 +44,7 @@ PLACES = {  # where they are is one difference, what is there is compared
     "name of TMPDIR": r"/tmp/@(JOB|REMOTE)@\.\d+\.\w+\.q",
     "name of the spool folder": r"(?<=/active_jobs/)@(JOB|REMOTE)@\.\d+",
 }
-MAIL_MEASURED = (
-    "Start Time",
-    "End Time",
-    "User Time",
-    "System Time",
-    "Wallclock Time",
-    "CPU",
-    "Max vmem",
-)
+MAIL_MEASURED = ("Start Time", "End Time", "User Time", "System Time", "Wallclock Time", "CPU", "Max vmem")
 
 
 def compare(sides: tuple[Side, Side]) -> dict[str, tuple[str, str]]:
@@ -90,10 +82,7 @@ class Cleaner:
 
     def __init__(self, side: Side) -> None:
         self.seen: dict[str, str] = {}
-        self.words = [
-            (r"\d\d/\d\d/\d{4} [\d:]{8} \[\d+:\d+\]", "@TIME@"),
-            (r"(?<=^\*)\d+(?=\*)", "@PID@"),
-        ]
+        self.words = [(r"\d\d/\d\d/\d{4} [\d:]{8} \[\d+:\d+\]", "@TIME@"), (r"(?<=^\*)\d+(?=\*)", "@PID@")]
         self.words += [(re.escape(side.folder), "@DIR@")]
         self.words.append((re.escape("-".join(side.folder.split("/")[-3:])), "@MAIL@"))
         self.words += [(re.escape(side.folder.rpartition("/")[0]), "@SIDE@")]
@@ -130,13 +119,8 @@ def mailed(number: int, mail: str) -> list[tuple[str, str]]:
     """Name the lines of a mail."""
     lines = [line for line in mail.splitlines() if line.strip()]
     pairs = [re.match(r" ?([A-Za-z ]+?) *[:=] *(.*)", line) for line in lines]
-    values = [
-        (found[1], found[2]) if found else ("text", line)
-        for found, line in zip(pairs, lines, strict=True)
-    ]
-    return [
-        (f"mail {name} #{number}", value) for name, value in values if name not in MAIL_MEASURED
-    ]
+    values = [(found[1], found[2]) if found else ("text", line) for found, line in zip(pairs, lines, strict=True)]
+    return [(f"mail {name} #{number}", value) for name, value in values if name not in MAIL_MEASURED]
 
 
 def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:

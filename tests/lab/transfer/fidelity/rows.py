@@ -87,9 +87,7 @@ SCRIPTS = (
     row("here-document-at-end", script=LOOK + "cat <<'EOF'\nlast line\nEOF"),
     row("crlf", script="#!/bin/sh\r\necho out\r\n@PROBE@ x\r\n"),
     row("script-of-odd-bytes", script=LOOK + "printf '%s' '" + EVERY_BYTE.replace("'", "") + "'\n"),
-    row(
-        "script-reads-itself", script=LOOK + 'cat "$0" | tail -c +100 | head -c 30; head -1 "$0"\n'
-    ),
+    row("script-reads-itself", script=LOOK + 'cat "$0" | tail -c +100 | head -c 30; head -1 "$0"\n'),
     row("large-script", script=LOOK + "# a comment of fifty characters is what this is\n" * 20000),
     row("directives", script="#$ -N inside -o told -j y\n#$ -v A=1,B=2\n#$ -t 1-3:2\n" + LOOK),
     row("directive-prefix", "-C", "#%%", script="#%% -N other\n#$ -N wrong\n" + LOOK),
@@ -112,21 +110,11 @@ SHELLS = (
     row("ksh", "-S", "/bin/ksh", script=LOOK),
     row("env-as-shell", "-S", "/usr/bin/env", script="#!/bin/sh\n" + LOOK),
     row("missing-shell", "-S", "/no/such/shell", is_stuck=True),
-    row(
-        "unix-python",
-        script="#!/usr/bin/python3 -I\nimport os\nos.system('@PROBE@')\n",
-        queue="unix",
-    ),
+    row("unix-python", script="#!/usr/bin/python3 -I\nimport os\nos.system('@PROBE@')\n", queue="unix"),
     row("unix-sh", command=("script", "a b", ""), script="#!/bin/sh -u\n" + LOOK, queue="unix"),
     row("unix-no-shebang", script=LOOK, queue="unix"),
     row("stdin", command=("script", *SHELL_WORDS), script='@PROBE@ "$@"\n', queue="stdin"),
-    row(
-        "stdin-bash",
-        "-S",
-        "/bin/bash",
-        script="read line\nnot a command\necho $line\n@PROBE@\n",
-        queue="stdin",
-    ),
+    row("stdin-bash", "-S", "/bin/bash", script="read line\nnot a command\necho $line\n@PROBE@\n", queue="stdin"),
     row("stdin-reads-on", script="@PROBE@\ncat\nthis is text\nof the script\n", queue="stdin"),
 )
 BINARIES = (
@@ -141,12 +129,7 @@ BINARIES = (
     binary("binary-missing", "/no/such/program"),
     binary("binary-unix", "@PROBE@", "$HOME", queue="unix"),
     binary("binary-stdin", "@PROBE@", "$HOME", queue="stdin"),
-    binary(
-        "binary-script",
-        "./tool",
-        "a b",
-        before="printf '#!/bin/sh\\n%s' '@PROBE@ \"$@\"' >tool; chmod +x tool",
-    ),
+    binary("binary-script", "./tool", "a b", before="printf '#!/bin/sh\\n%s' '@PROBE@ \"$@\"' >tool; chmod +x tool"),
     binary(
         "no-shell",
         "/usr/bin/python3",
@@ -197,45 +180,16 @@ NAMES = tuple(
 PLACES = (
     Row(name="home", options=("-N", "fidelity-home", "-o", "@DIR@", "-j", "y")),
     Row(name="wd", options=("-wd", "@DIR@/below it"), before="mkdir 'below it'"),
-    row(
-        "stdin-file", "-i", "@DIR@/input", script=LOOK + "cat\n", before="printf 'one\\ntwo' >input"
-    ),
+    row("stdin-file", "-i", "@DIR@/input", script=LOOK + "cat\n", before="printf 'one\\ntwo' >input"),
     row("stdin-empty", script=LOOK + "cat; echo end\n"),
     row("stdin-file-missing", "-i", "@DIR@/missing", is_stuck=True),
     row("output-files", "-o", "out", "-e", "err", script="echo o; echo e >&2\n" + LOOK),
-    row(
-        "output-appended",
-        "-o",
-        "out",
-        "-j",
-        "y",
-        before="echo before >out; chmod 600 out",
-        script="echo after\n",
-    ),
-    row(
-        "output-folder",
-        "-o",
-        "folder",
-        "-e",
-        "folder",
-        before="mkdir folder",
-        script="echo o; echo e >&2\n",
-    ),
-    row(
-        "output-pseudo",
-        "-o",
-        "@DIR@/$USER-$JOB_ID-$JOB_NAME-$TASK_ID.$HOME",
-        "-j",
-        "y",
-        "-t",
-        "2-3",
-        before="true",
-    ),
+    row("output-appended", "-o", "out", "-j", "y", before="echo before >out; chmod 600 out", script="echo after\n"),
+    row("output-folder", "-o", "folder", "-e", "folder", before="mkdir folder", script="echo o; echo e >&2\n"),
+    row("output-pseudo", "-o", "@DIR@/$USER-$JOB_ID-$JOB_NAME-$TASK_ID.$HOME", "-j", "y", "-t", "2-3", before="true"),
     row("output-home", "-o", "$HOME/@MAIL@.out", "-j", "y", script="echo out\n"),
     row("output-host", "-o", "@DIR@/on-$HOSTNAME", "-j", "y", script="echo out\n"),
-    row(
-        "output-blank", "-o", "@DIR@/a b  c", "-e", "@DIR@/it's $x;y", script="echo o; echo e >&2\n"
-    ),
+    row("output-blank", "-o", "@DIR@/a b  c", "-e", "@DIR@/it's $x;y", script="echo o; echo e >&2\n"),
     row("output-colon", "-o", "@DIR@/a:b", "-j", "y", script="echo o\n"),
     row("output-host-colon", "-o", ":@DIR@/a:b", "-j", "y", script="echo o\n"),
     row("output-latin-1", "-o", "@DIR@/caf\xe9", "-j", "y", script="echo o\n"),
@@ -267,26 +221,10 @@ ENVIRONMENT = (
     row("v-name-xml", "-V", environment={"a<b": "1", "a&b": "2"}),
     row("v-place", "-v", "PATH=/usr/bin:/bin:/x,LD_LIBRARY_PATH=/tmp,TZ=Europe/Berlin,LANG=de_DE"),
     row("v-overrides", "-v", "HOME=/tmp,USER=x,LOGNAME=x,SHELL=/x,TMPDIR=/x,TMP=/x,PWD=/x,MAIL=/x"),
-    row(
-        "v-job-overrides",
-        "-v",
-        "JOB_ID=7,JOB_NAME=x,SGE_TASK_ID=7,NSLOTS=9,QUEUE=x,PE=x,PE_HOSTFILE=/x",
-    ),
-    row(
-        "v-job-overrides-2",
-        "-v",
-        "RESTARTED=5,JOB_SCRIPT=/x,HOSTNAME=x,REQUEST=x,ENVIRONMENT=x,ARC=x,NHOSTS=7",
-    ),
-    row(
-        "v-sge",
-        "-v",
-        "SGE_OWN=1,SGE_O_OWN=2,SGE_O_HOME=/x,SGE_ACCOUNT=x,SGE_CWD_PATH=/x,SGE_ARCH=x",
-    ),
-    row(
-        "v-sge-cell",
-        "-v",
-        "SGE_ROOT=/x,SGE_CELL=x,SGE_QMASTER_PORT=1,SGE_CLUSTER_NAME=x,SGE_BINARY_PATH=/x",
-    ),
+    row("v-job-overrides", "-v", "JOB_ID=7,JOB_NAME=x,SGE_TASK_ID=7,NSLOTS=9,QUEUE=x,PE=x,PE_HOSTFILE=/x"),
+    row("v-job-overrides-2", "-v", "RESTARTED=5,JOB_SCRIPT=/x,HOSTNAME=x,REQUEST=x,ENVIRONMENT=x,ARC=x,NHOSTS=7"),
+    row("v-sge", "-v", "SGE_OWN=1,SGE_O_OWN=2,SGE_O_HOME=/x,SGE_ACCOUNT=x,SGE_CWD_PATH=/x,SGE_ARCH=x"),
+    row("v-sge-cell", "-v", "SGE_ROOT=/x,SGE_CELL=x,SGE_QMASTER_PORT=1,SGE_CLUSTER_NAME=x,SGE_BINARY_PATH=/x"),
     row("v-wrapper", "-v", "gb_name=x,gb_spool=/x,GRIDBRIDGE_REMOTE_JOB_ID=7,TERM=vt100,COLUMNS=7"),
     row(
         "v-hostile",
@@ -311,32 +249,14 @@ REQUESTS = (
     row("array", "-t", "2-6:2", script=LOOK + "echo $SGE_TASK_ID\n"),
     row("array-tc", "-t", "1-3", "-tc", "1"),
     row("array-of-one", "-t", "5"),
-    row(
-        "pe-smp",
-        "-pe",
-        "smp",
-        "2",
-        script=LOOK + "wc -l <$PE_HOSTFILE; cut -d' ' -f2 $PE_HOSTFILE\n",
-    ),
+    row("pe-smp", "-pe", "smp", "2", script=LOOK + "wc -l <$PE_HOSTFILE; cut -d' ' -f2 $PE_HOSTFILE\n"),
     row("pe-range", "-pe", "mpi", "2-3", script=SLOTS),
     row("pe-merged", "-pe", "smp", "2", "-j", "y"),
     row("limits", "-l", "h_rt=300,s_rt=200,h_vmem=1G,h_stack=8M,h_fsize=10M,h_core=0,s_data=512M"),
     row("limits-soft", "-soft", "-l", "num_proc=999,arch=lx-amd64"),
-    row(
-        "limit-memory", "-l", "h_vmem=120M", script="/usr/bin/python3 -c 'x = b\"1\" * 300000000'\n"
-    ),
-    row(
-        "limit-file",
-        "-l",
-        "h_fsize=1M",
-        script="ulimit -c 0; head -c 3000000 /dev/zero >big; echo $?\n",
-    ),
-    row(
-        "limit-soft-time",
-        "-l",
-        "s_rt=00:00:03",
-        script="trap 'echo usr1; exit 6' USR1\nsleep 30 &\nwait\n",
-    ),
+    row("limit-memory", "-l", "h_vmem=120M", script="/usr/bin/python3 -c 'x = b\"1\" * 300000000'\n"),
+    row("limit-file", "-l", "h_fsize=1M", script="ulimit -c 0; head -c 3000000 /dev/zero >big; echo $?\n"),
+    row("limit-soft-time", "-l", "s_rt=00:00:03", script="trap 'echo usr1; exit 6' USR1\nsleep 30 &\nwait\n"),
     row("limit-time", "-l", "h_rt=00:00:04", script="sleep 60\n"),
     row("limit-processor", "-l", "s_cpu=00:00:01", script=SPIN),
     row("project", "-P", "fidelity"),
@@ -352,8 +272,7 @@ REQUESTS = (
         "-hold_jid",
         "fidelity-first",
         script=LOOK + "cat order\n",
-        before="echo 'sleep 2; echo first >order' |"
-        " qsub -cwd -N fidelity-first -o /dev/null -j y >/dev/null",
+        before="echo 'sleep 2; echo first >order' | qsub -cwd -N fidelity-first -o /dev/null -j y >/dev/null",
     ),
     row("now-no", "-now", "n"),
     row("past", "-a", "202001010000"),
@@ -369,15 +288,7 @@ REQUESTS = (
     row("notify", "-notify", script=COUNT.replace("SIGNAL", "USR2"), then=("qdel",)),
     row("notify-suspend", "-notify", script=COUNT.replace("SIGNAL", "USR1"), then=("qmod", "-sj")),
     row("deleted", script="trap 'echo usr2' USR2\ntouch ready\nsleep 300\n", then=("qdel",)),
-    row(
-        "mail-deleted",
-        "-m",
-        "abe",
-        "-M",
-        "@MAIL@",
-        script="touch ready\nsleep 300\n",
-        then=("qdel",),
-    ),
+    row("mail-deleted", "-m", "abe", "-M", "@MAIL@", script="touch ready\nsleep 300\n", then=("qdel",)),
 )
 ENDS = (
     *(exits(status) for status in (0, 1, 25, 98, 127, 128, 130, 137, 199, 200, 255)),
@@ -385,20 +296,9 @@ ENDS = (
         "exit-99", script=AGAIN, then=("sh", "-c", HOLD, "sh"), at_last=("qalter", "-h", "O")
     ),
     exits(100, is_stuck=True),
-    *(
-        dies(signal)
-        for signal in ("KILL", "TERM", "INT", "PIPE", "SEGV", "USR1", "USR2", "HUP", "XCPU", "QUIT")
-    ),
-    binary(
-        "no-shell-signal",
-        "/usr/bin/python3",
-        "-c",
-        "import os; os.kill(os.getpid(), 13)",
-        options=("-shell", "n"),
-    ),
-    binary(
-        "no-shell-interrupt", "/usr/bin/perl", "-e", "kill 2, $$; sleep 1", options=("-shell", "n")
-    ),
+    *(dies(signal) for signal in ("KILL", "TERM", "INT", "PIPE", "SEGV", "USR1", "USR2", "HUP", "XCPU", "QUIT")),
+    binary("no-shell-signal", "/usr/bin/python3", "-c", "import os; os.kill(os.getpid(), 13)", options=("-shell", "n")),
+    binary("no-shell-interrupt", "/usr/bin/perl", "-e", "kill 2, $$; sleep 1", options=("-shell", "n")),
 )
 # Those that need several rounds of the clusters go first.
 ROWS = ENDS + REQUESTS + SCRIPTS + SHELLS + BINARIES + NAMES + PLACES + ENVIRONMENT

@@ -66,22 +66,12 @@ def run_rows(grid: Grid, rows: tuple[Row, ...]) -> Results:
         source = (HERE / "probe.py").read_text()
         grid.on("alpha-master", "tee", f"{root}/probe.py", user="alice", stdin=source)
         with ThreadPoolExecutor() as pool:
-            answers = dict(
-                zip(
-                    CLUSTER,
-                    pool.map(lambda side: submit(grid, root, side, rows), CLUSTER),
-                    strict=True,
-                )
-            )
+            answers = dict(zip(CLUSTER, pool.map(lambda side: submit(grid, root, side, rows), CLUSTER), strict=True))
         jobs = {side: [last_id(each) for each in answers[side]] for side in CLUSTER}
         ends = wait(grid, root, rows, jobs)
         for side, cluster in CLUSTER.items():
-            over = {
-                job for row, job in zip(rows, jobs[side], strict=True) if not ends[side, row.name]
-            }
-            grid.until(
-                lambda c=cluster, o=over: has_accounts(grid, c, o), f"accounting of {side}", 20
-            )
+            over = {job for row, job in zip(rows, jobs[side], strict=True) if not ends[side, row.name]}
+            grid.until(lambda c=cluster, o=over: has_accounts(grid, c, o), f"accounting of {side}", 20)
         return gather(grid, root, rows, answers, jobs, ends)
 
 
@@ -138,9 +128,7 @@ def last_id(answer: tuple[int, str, str]) -> str:
     return "" if status else out.strip().splitlines()[-1].partition(".")[0]
 
 
-def wait(
-    grid: Grid, root: str, rows: tuple[Row, ...], jobs: dict[str, list[str]]
-) -> dict[tuple[str, str], str]:
+def wait(grid: Grid, root: str, rows: tuple[Row, ...], jobs: dict[str, list[str]]) -> dict[tuple[str, str], str]:
     """Wait until every job is gone or in error state; act on those that want it meanwhile."""
     acted: set[tuple[str, str]] = set()
     ends: dict[tuple[str, str], str] = {}
@@ -221,9 +209,7 @@ def accounting(grid: Grid, cluster: str) -> list[Record]:
     """Return every accounting record of a cluster."""
     blocks = grid.cell(cluster, "qacct", "-j", user="root").out.split("=" * 62)[1:]
     split = [[line.split(None, 1) for line in block.splitlines() if line] for block in blocks]
-    records = [
-        {words[0]: words[-1].strip() for words in rows if words[0] not in TOTALS} for rows in split
-    ]
+    records = [{words[0]: words[-1].strip() for words in rows if words[0] not in TOTALS} for rows in split]
     return [record for record in records if "jobnumber" in record]
 
 

@@ -111,10 +111,7 @@ def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
 
 def follow_each_other(grid: Grid, tasks: Iterable[str], first: str, then: str) -> None:
     """Do one thing to each task and the other up to half a second later."""
-    pairs = (
-        f"(qmod {first} {task}; sleep {random.uniform(0, 0.5):.2f}; qmod {then} {task}) &"
-        for task in tasks
-    )
+    pairs = (f"(qmod {first} {task}; sleep {random.uniform(0, 0.5):.2f}; qmod {then} {task}) &" for task in tasks)
     grid.sh("alpha-master", "\n".join((*pairs, "wait")), user="alice")
 
 
@@ -254,9 +251,7 @@ def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes
 def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
     """Have the soft limit of two jobs strike, one with -notify."""
     yield "beta has room"
-    script = (
-        'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
-    )
+    script = 'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
     options = ("-l", "s_rt=3", *QUIET)
     plain = grid.transfer("-N", "soft1", *options, script=script)
     both = grid.transfer("-N", "soft2", "-notify", *options, script=script)

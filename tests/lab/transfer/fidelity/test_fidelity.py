@@ -36,11 +36,7 @@ def allowed() -> Differences:
 def test_a_row_is_the_same_away(row: Row, results: Results, allowed: Differences) -> None:
     found = compare(results[row.name])
 
-    unexpected = {
-        name: sides
-        for name, sides in found.items()
-        if not {(name, "all"), (name, row.name)} & allowed
-    }
+    unexpected = {name: sides for name, sides in found.items() if not {(name, "all"), (name, row.name)} & allowed}
     assert unexpected == {}
 
 

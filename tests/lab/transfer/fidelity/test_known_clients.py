@@ -18,12 +18,7 @@ HOST = "alpha-master"
 FOLDER = "~/clients"
 PROGRAMS = Path(__file__).parent / "clients"
 AT = "/opt/gridbridge/clients"  # every host of alpha and beta has it
-PACKAGES = (
-    "snakemake<10",
-    "snakemake-executor-plugin-cluster-generic<2",
-    "parsl>=2024",
-    "dask-jobqueue<0.10",
-)
+PACKAGES = ("snakemake<10", "snakemake-executor-plugin-cluster-generic<2", "parsl>=2024", "dask-jobqueue<0.10")
 SNAKEMAKE = (
     f"PATH={AT}/bin:$PATH snakemake --executor cluster-generic --jobs 2 --latency-wait 60"
     " --cluster-generic-submit-cmd 'qsub -terse -q transfer-beta -cwd -o /dev/null -j y'"
@@ -74,9 +69,7 @@ def test_a_snakemake_workflow_ends_there(clients: Grid) -> None:
 
 
 @pytest.mark.parametrize("program", ["parsl_program.py", "dask_program.py"])
-def test_a_program_that_starts_workers_of_its_own_has_them_there(
-    clients: Grid, program: str
-) -> None:
+def test_a_program_that_starts_workers_of_its_own_has_them_there(clients: Grid, program: str) -> None:
     told = run(clients, program)
 
     assert [1, 2] == [number for number, _ in told]

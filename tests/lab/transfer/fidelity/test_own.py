@@ -56,9 +56,7 @@ def came(grid: Grid, submitting: None) -> Came:
     job = grid.transfer("-N", "own", *QUIET, script=SCRIPT)
     record = grid.accounting(job)
     grid.until(lambda: len(lines(grid, "own.ran")) > 1, "the next one to run", 30)
-    number, there, told, ran = (
-        lines(grid, f"own.{name}") for name in ("number", "there", "told", "ran")
-    )
+    number, there, told, ran = (lines(grid, f"own.{name}") for name in ("number", "there", "told", "ran"))
     status = record["exit_status"].split()[0]
     return Came(job=job, status=status, number=number, there=there, told=told, ran=ran)
 

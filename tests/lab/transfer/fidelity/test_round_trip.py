@@ -13,9 +13,7 @@ def test_a_job_runs_on_beta_and_ends_at_home_as_it_ended_there(grid: Grid) -> No
     record = grid.accounting(job)
 
     assert (record["exit_status"], record["failed"]) == ("7", "0")
-    assert grid.sh("alpha-master", f"cat trip.o{job}", user="alice").endswith(
-        ("beta-n1\n", "beta-n2\n")
-    )
+    assert grid.sh("alpha-master", f"cat trip.o{job}", user="alice").endswith(("beta-n1\n", "beta-n2\n"))
     assert [grid.accounting(grid.remote_id(job), "beta")["account"]] == [f"gb.alpha.{job}.0.1"]
 
 

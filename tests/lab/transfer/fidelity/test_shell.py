@@ -28,9 +28,7 @@ def profile(grid: Grid) -> Iterator[None]:
     grid.sh("alpha-master", "rm -f shell.read shell.seen", user="alice")
 
 
-def test_the_job_sees_the_same_whether_its_wrapper_is_a_login_shell_or_not(
-    grid: Grid, profile: None
-) -> None:
+def test_the_job_sees_the_same_whether_its_wrapper_is_a_login_shell_or_not(grid: Grid, profile: None) -> None:
     """The lab's own configuration has the one that is none."""
     del profile
     section = grid.sh("alpha-master", f"sed -n '/^.cluster.beta./,/^.queue/p' {TOML}")

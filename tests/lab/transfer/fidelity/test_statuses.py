@@ -107,9 +107,7 @@ def look(grid: Grid, cluster: str, job: str, unable: str) -> Came:
 
 
 @pytest.mark.parametrize("cluster", HOMES)
-def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(
-    came: dict[str, Came], cluster: str
-) -> None:
+def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(came: dict[str, Came], cluster: str) -> None:
     """99 has its task run again, which then ends well, and 100 puts its task into error state."""
     told = came[cluster]
     expected = {str(each): str(each) for each in STATUSES} | {str(AGAIN): "0"}
@@ -121,8 +119,6 @@ def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(
 
 
 @pytest.mark.parametrize("cluster", HOMES)
-def test_what_could_not_start_has_its_reason_and_the_host(
-    came: dict[str, Came], cluster: str
-) -> None:
+def test_what_could_not_start_has_its_reason_and_the_host(came: dict[str, Came], cluster: str) -> None:
     """By ssh and under OAR, too; nothing but the wrapper's end tells it."""
     assert f"can not find its shell or program on {cluster}-n" in came[cluster].unable

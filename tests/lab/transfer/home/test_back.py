@@ -20,10 +20,7 @@ RAN = "echo $JOB_ID $HOSTNAME >>$JOB_NAME.ran; sleep 1; exit 3\n"
 QUICK = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
 HOMES = pytest.mark.parametrize("home", ["alpha", "beta"])
 # accounting(5): name, account, failed; rescheduled ones have failed 24 and 25
-ENDS = (
-    "awk -F: '$5 == \"{name}\" && $12 != 24 && $12 != 25 {{ print $7 }}'"
-    " $SGE_ROOT/{cell}/common/accounting"
-)
+ENDS = "awk -F: '$5 == \"{name}\" && $12 != 24 && $12 != 25 {{ print $7 }}' $SGE_ROOT/{cell}/common/accounting"
 ENDED_IN = (  # of beta, every queue that a transfer of a job of alpha's was in
     "awk -F: '$7 ~ /^gb[.]alpha[.]{job}[.]/ {{ print $1 }}' $SGE_ROOT/beta/common/accounting"
 )
@@ -41,10 +38,7 @@ def full(grid: Grid, cluster: str) -> Iterator[None]:
     job = grid.submit(*options, user="bob", cluster=cluster, script="sleep 600\n")
     tasks = [f"{job}.{task}" for task in range(1, 5)]
     try:
-        grid.until(
-            lambda: [grid.states(cluster).get(task) for task in tasks] == ["r"] * 4,
-            f"{cluster} to be full",
-        )
+        grid.until(lambda: [grid.states(cluster).get(task) for task in tasks] == ["r"] * 4, f"{cluster} to be full")
         yield
     finally:
         grid.cell(cluster, "qdel", job, user="bob")
@@ -82,9 +76,7 @@ def test_a_job_crosses_and_its_end_status_and_output_come_back(grid: Grid, home:
     away = OTHER[home]
     script = 'echo "$1 on $HOSTNAME"; echo oops >&2; exit 7\n'
     files = ("-o", f"back.{home}.out", "-e", f"back.{home}.err")
-    job = grid.submit(
-        *("-N", "back", "-q", f"transfer-{away}", *files), cluster=home, script=script
-    )
+    job = grid.submit(*("-N", "back", "-q", f"transfer-{away}", *files), cluster=home, script=script)
 
     record = grid.accounting(job, home)
 
@@ -164,9 +156,7 @@ def sent_to_silent_queue(grid: Grid) -> Kept:
 def until_known(grid: Grid, last: str) -> None:
     """Wait until starters of alpha are told so of beta's queues."""
     path = "/var/lib/gridbridge/published/stays/beta"
-    grid.until(
-        lambda: grid.on("alpha-master", "cat", path).out.splitlines()[-1:] == [last], last, 30
-    )
+    grid.until(lambda: grid.on("alpha-master", "cat", path).out.splitlines()[-1:] == [last], last, 30)
 
 
 def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
@@ -207,9 +197,7 @@ def test_none_of_many_that_find_the_other_cluster_full_is_tried_in_its_queue_bac
     assert grid.sh("alpha-master", told).split() == ["all.q"] * SIXTEEN
 
 
-def test_where_a_queue_says_nothing_of_remote_the_others_are_named(
-    grid: Grid, full_clusters: Full
-) -> None:
+def test_where_a_queue_says_nothing_of_remote_the_others_are_named(grid: Grid, full_clusters: Full) -> None:
     hop = full_clusters.by_queue
     status = end_of(grid, hop.job, "alpha")
 
@@ -218,9 +206,7 @@ def test_where_a_queue_says_nothing_of_remote_the_others_are_named(
     assert len(grid.records(hop.remote, "beta")) == 1
 
 
-def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(
-    grid: Grid, full_clusters: Full
-) -> None:
+def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, full_clusters: Full) -> None:
     """Of a site whose service has not yet seen that queue, or is an older one."""
     job = full_clusters.bounced
     end_of(grid, job, "beta")
@@ -242,9 +228,7 @@ def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
     grid.until(lambda: shown() == [[away, "yes", "0", "4"]], f"{away} to show 4 free slots", 30)
 
 
-def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(
-    grid: Grid, full_clusters: Full
-) -> None:
+def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(grid: Grid, full_clusters: Full) -> None:
     """It comes home by the transfer that sent it, and not through the other cluster's queue."""
     job, remote = full_clusters.recalled.job, full_clusters.recalled.remote
 
@@ -255,12 +239,8 @@ def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(
 
 
 @pytest.mark.usefixtures("abreast")
-@pytest.mark.parametrize(
-    "asks", [True, pytest.param(False, marks=pytest.mark.long)], ids=["sent away", "free to go"]
-)
-def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(
-    grid: Grid, asks: bool
-) -> None:
+@pytest.mark.parametrize("asks", [True, pytest.param(False, marks=pytest.mark.long)], ids=["sent away", "free to go"])
+def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(grid: Grid, asks: bool) -> None:
     names = {home: f"{home}{uuid4().hex[:8]}" for home in OTHER}
     jobs = {home: flood(grid, home, names[home], asks) for home in OTHER}
     statuses = {end_of(grid, job, home) for home in OTHER for job in jobs[home]}

@@ -114,18 +114,14 @@ def test_nobody_else_can_take_a_claim(grid: Grid) -> None:
     assert (refused.status, "Permission denied" in refused.err) == (1, True)
 
 
-def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(
-    grid: Grid, silence: Silence
-) -> None:
+def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(grid: Grid, silence: Silence) -> None:
     for told in silence.told.values():
         assert "claimed by home: recalled from beta: beta has not answered for" in told
         assert "12 s is the limit, it needs 1 slot and" in told
     assert hosts(grid, "silent") == ["alpha"]
 
 
-def test_a_copy_that_starts_when_the_link_is_back_fences_itself(
-    grid: Grid, silence: Silence
-) -> None:
+def test_a_copy_that_starts_when_the_link_is_back_fences_itself(grid: Grid, silence: Silence) -> None:
     assert silence.copy["exit_status"].split()[0] == "199"
     assert hosts(grid, "copy") == ["alpha"]
 

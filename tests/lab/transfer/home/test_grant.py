@@ -145,9 +145,7 @@ def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid, silence: S
 
 
 @pytest.mark.long
-def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(
-    grid: Grid, silence: Silence
-) -> None:
+def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid, silence: Silence) -> None:
     assert silence.copy_status == "199"
     assert ran(grid, "copy") == ["start alpha", "end"]
 
@@ -171,9 +169,7 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(
-    grid: Grid, silence: Silence
-) -> None:
+def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid, silence: Silence) -> None:
     grid.until(lambda: ends(grid, silence.fenced), "its end", LONG_S)
 
     assert "fenced at delta: it got no grant" in why(grid, silence.fenced)

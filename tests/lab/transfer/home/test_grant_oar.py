@@ -12,10 +12,7 @@ from tests.lab.transfer.home.claimed import claimed, cut, grants
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(500)]
 
-FILL = (
-    "for n in 1 2 3 4; do"
-    " oarsub -l core=1,walltime=0:20:0 'sleep 900' | sed -n s/OAR_JOB_ID=//p; done"
-)
+FILL = "for n in 1 2 3 4; do oarsub -l core=1,walltime=0:20:0 'sleep 900' | sed -n s/OAR_JOB_ID=//p; done"
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +69,7 @@ def outcome(gamma: Gamma) -> Outcome:
             grid.until(lambda: ends(grid, job), "its end", LONG_S)
             told = why(grid, job)
         others = {int(number) for number in fill}
-        grid.until(
-            lambda: {int(one["Job_Id"]) for one in gamma.jobs()} == others, "its copy to go", LONG_S
-        )
+        grid.until(lambda: {int(one["Job_Id"]) for one in gamma.jobs()} == others, "its copy to go", LONG_S)
     finally:
         grid.sh(FAR, f"oardel {' '.join(fill)}", user="bo_gamma")
     return Outcome(granted=why(grid, granted), home=told)

@@ -67,9 +67,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
     restart(grid)  # what it knows of them it keeps as long as it runs
 
 
-def refused(
-    grid: Grid, name: str, *options: str, count: int = 1, home: str = "home is open"
-) -> Steps[Home]:
+def refused(grid: Grid, name: str, *options: str, count: int = 1, home: str = "home is open") -> Steps[Home]:
     """Submit a job that crosses and that beta refuses, and have it run at home."""
     job = grid.submit("-N", name, *QUIET, *options, script=SCRIPT)
     grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
@@ -112,9 +110,7 @@ def one(grid: Grid) -> Steps[Home]:
 def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(came: Outcomes) -> None:
     job = came.of(one)
 
-    assert set(asked(job.marked, "hard resource_list").split(",")) == {
-        *("h_rt=100", "s_rt=90", "remote=false")
-    }
+    assert set(asked(job.marked, "hard resource_list").split(",")) == {*("h_rt=100", "s_rt=90", "remote=false")}
     assert asked(job.marked, "soft resource_list") == "h_fsize=1G"
     assert NO_PROJECT in asked(job.marked, "context")
     assert job.hosts == ("alpha",)
@@ -149,9 +145,7 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("way", NOWHERE.keys())
-def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
-    came: Outcomes, way: str
-) -> None:
+def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(came: Outcomes, way: str) -> None:
     told, now_asked = came.of(NOWHERE[way])
 
     assert NO_PROJECT in told
@@ -165,9 +159,7 @@ def somewhere(grid: Grid, name: str, options: tuple[str, ...]) -> Steps[Home]:
 
 
 SOMEWHERE = {
-    "a list with a queue at home": partial(
-        somewhere, name="listed", options=("-q", "transfer-beta,all.q")
-    ),
+    "a list with a queue at home": partial(somewhere, name="listed", options=("-q", "transfer-beta,all.q")),
     "a load value": partial(somewhere, name="loaded", options=("-l", "mem_free=1M")),
 }
 

@@ -95,17 +95,11 @@ def recalled(grid: Grid) -> Recalled:
     for job in (only, often):
         grid.until(lambda j=job: ends(grid, j), "its end")
     found = {
-        name: Waited(
-            ran=tuple(lines(grid, f"{name}.ran")),
-            why=told[name],
-            state_there=there.get(kept[name], ""),
-        )
+        name: Waited(ran=tuple(lines(grid, f"{name}.ran")), why=told[name], state_there=there.get(kept[name], ""))
         for name in jobs
     }
     refused = f"{SPOOL}/m.forged"
-    grid.until(
-        lambda: not grid.on("alpha-master", "ls", refused).out, "the forgery to be refused", 90
-    )
+    grid.until(lambda: not grid.on("alpha-master", "ls", refused).out, "the forgery to be refused", 90)
     kept = json.loads(grid.sh("alpha-master", "gridbridge replay --json"))
     return Recalled(jobs=found, decisions=kept)
 
@@ -139,9 +133,7 @@ def test_what_could_run_nowhere_else_stays_where_it_waits(waited: Mapping[str, W
 
 
 @pytest.mark.long
-def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
-    waited: Mapping[str, Waited],
-) -> None:
+def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: Mapping[str, Waited]) -> None:
     """It goes out again; one that has waited there for less comes home then, and it does not."""
     job = waited["often"]
 
@@ -160,9 +152,7 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
     ],
     ids=["plan", "recall", "refusal"],
 )
-def test_what_was_decided_is_decided_again(
-    grid: Grid, recalled: Recalled, program: str, decided: str
-) -> None:
+def test_what_was_decided_is_decided_again(grid: Grid, recalled: Recalled, program: str, decided: str) -> None:
     """By another process, from the rows in the state file alone."""
     of_program = [one for one in recalled.decisions if one["program"] == program]
     kept = next(one for one in of_program if decided in one["sentence"])

@@ -19,16 +19,7 @@ from tests.lab.away import (
     why,
 )
 from tests.lab.grid import Grid
-from tests.lab.phases import (
-    Outcomes,
-    Phases,
-    Steps,
-    as_it_is,
-    closed_beta,
-    closed_home,
-    no_jobs_left,
-    roomy,
-)
+from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, closed_home, no_jobs_left, roomy
 from tests.lab.transfer.home.claimed import frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
@@ -149,9 +140,7 @@ def away_again(grid: Grid) -> Steps[Again]:
     return _ended(grid, job, "away")
 
 
-def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(
-    came: Outcomes,
-) -> None:
+def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(came: Outcomes) -> None:
     """Its task is started again at once; the new starter waits for the burial."""
     job = came.of(away_again)
 
@@ -202,10 +191,7 @@ def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outc
 def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
     """Take the guards of three jobs away; return what is there of them later, and their ends."""
     options = GUARDS | {"hold": ("-t", "1-1"), "none": ("-q", "transfer-beta")}
-    jobs = {
-        name: grid.submit("-N", f"righted-{name}", *each, *QUIET, script=AGAIN)
-        for name, each in options.items()
-    }
+    jobs = {name: grid.submit("-N", f"righted-{name}", *each, *QUIET, script=AGAIN) for name, each in options.items()}
     for job in jobs.values():
         wait_for(grid, grid.remote_id(job), "r")
     grid.cell("alpha", "qrls", jobs["hold"])
@@ -293,9 +279,7 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
     assert job.copies == ()
 
 
-def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_it(
-    grid: Grid,
-) -> None:
+def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_it(grid: Grid) -> None:
     """Home's qmaster has forgotten the older one, which is away, and counts anew."""
     grid.sh("alpha-master", "rm -f newer.*", user="alice")
     grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
@@ -394,10 +378,7 @@ def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
     """Have the silence of an execd put jobs back; return their ends, and where they ran."""
     yield "home is closed again"
     options = GUARDS | {"hold": ("-t", "1-1")}
-    jobs = {
-        name: grid.submit("-N", name, *options[name.split("-")[1]], *QUIET, script=UNTIL_GO)
-        for name in ALL_SILENT
-    }
+    jobs = {name: grid.submit("-N", name, *options[name.split("-")[1]], *QUIET, script=UNTIL_GO) for name in ALL_SILENT}
     remotes = {name: grid.remote_id(job) for name, job in jobs.items()}
     for remote in remotes.values():
         wait_for(grid, remote, "r")
@@ -420,9 +401,7 @@ def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
     return statuses, [_clusters(grid, name) for name in ALL_SILENT]
 
 
-def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(
-    came: Outcomes,
-) -> None:
+def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(came: Outcomes) -> None:
     """reschedule_unknown: an end that nobody heard is kept, a copy that runs is deleted."""
     found, clusters = came.of(silent)
 
@@ -458,9 +437,7 @@ def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
     return record["exit_status"].split()[0], lines(grid, "put.ran"), why(grid, job)
 
 
-def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(
-    came: Outcomes,
-) -> None:
+def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(came: Outcomes) -> None:
     """`-notify` warns the job, which ends of it and says so; then beta starts it once more."""
     status, ran, told = came.of(put)
 

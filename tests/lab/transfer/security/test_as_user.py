@@ -20,13 +20,9 @@ NAME = "gb.alpha.900001.0.1"
 @pytest.fixture(scope="module", autouse=True)
 def no_poller(grid: Grid) -> Iterator[None]:
     """Keep the poller away from our records: it would take them up."""
-    grid.sh(
-        HOST, f"setsid flock {LOCK} sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/holder"
-    )
+    grid.sh(HOST, f"setsid flock {LOCK} sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/holder")
     grid.on(HOST, "pkill", "-f", "gridbridge.transfer.poller.program")
-    grid.until(
-        lambda: "sleep 300" in grid.sh(HOST, f"fuser -v {LOCK} 2>&1; pgrep -af sleep"), "lock"
-    )
+    grid.until(lambda: "sleep 300" in grid.sh(HOST, f"fuser -v {LOCK} 2>&1; pgrep -af sleep"), "lock")
     yield
     grid.on(HOST, "sh", "-c", 'pkill -g "$(cat /run/holder)"; pkill -f "flock /var/lib/gridb"')
     grid.require_ready()
@@ -107,9 +103,7 @@ def test_a_job_whose_id_is_unknown_is_found_by_its_name_and_owner(grid: Grid) ->
     ],
     ids=lambda words: " ".join(words) or "nothing",
 )
-def test_anything_but_a_verb_and_a_record_is_refused(
-    grid: Grid, held: str, arguments: tuple[str, ...]
-) -> None:
+def test_anything_but_a_verb_and_a_record_is_refused(grid: Grid, held: str, arguments: tuple[str, ...]) -> None:
     record = write_record(grid, remote_id=held)
 
     done = as_user(grid, *[word.format(record=record) for word in arguments])
@@ -155,9 +149,7 @@ def test_a_record_that_is_none_is_refused(grid: Grid, held: str, forgery: str) -
     [("bob", "alice", NAME), ("alice", "bob", NAME), ("alice", "alice", "sge")],
     ids=["another's job", "another's record", "not a transfer's"],
 )
-def test_the_job_has_to_be_the_owners_and_the_transfers(
-    grid: Grid, writer: str, owner: str, account: str
-) -> None:
+def test_the_job_has_to_be_the_owners_and_the_transfers(grid: Grid, writer: str, owner: str, account: str) -> None:
     job = a_job(grid, user=owner, account=account)
     record = write_record(grid, user=writer, remote_id=job)
 
@@ -178,10 +170,7 @@ def test_nothing_is_done_as_root_or_a_system_account(grid: Grid, user: str, uid:
     done = as_user(grid, "delete", record)
 
     if int(uid) < int(low or 1000):
-        assert (done.status, done.err) == (
-            2,
-            f"gridbridge-as-user: {record}: nothing is done as uid {uid}\n",
-        )
+        assert (done.status, done.err) == (2, f"gridbridge-as-user: {record}: nothing is done as uid {uid}\n")
     else:
         assert done.status == 2
 

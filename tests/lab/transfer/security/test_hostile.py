@@ -23,9 +23,7 @@ SPOOL = "/var/spool/gridbridge"
 LATENCY_S = 5.0
 ARRIVAL_S = 2.0
 SLOTS = 4  # of beta
-MOST_LINES = (
-    4200  # of the log: 4000 an hour about what home has not proved, and some of what is refused
-)
+MOST_LINES = 4200  # of the log: 4000 an hour about what home has not proved, and some of what is refused
 
 LOCKER = """
 import fcntl, os, sys, time
@@ -158,15 +156,9 @@ def end_latency_s(grid: Grid, one: Running) -> float:
 def running_transfers(grid: Grid, count: int) -> tuple[Running, ...]:
     """Submit jobs that cross, and wait until beta runs them all."""
     paths = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX; " * count, user="alice").split()
-    sent = tuple(
-        Running(job=grid.transfer("-N", "hers", script=hold_until_file(path)), path=path)
-        for path in paths
-    )
+    sent = tuple(Running(job=grid.transfer("-N", "hers", script=hold_until_file(path)), path=path) for path in paths)
     for one in sent:
-        grid.until(
-            lambda n=one.name: str(record(grid, n).get("remote_state")) == "r",
-            f"{one.job} to run at beta",
-        )
+        grid.until(lambda n=one.name: str(record(grid, n).get("remote_state")) == "r", f"{one.job} to run at beta")
     return sent
 
 
@@ -219,8 +211,7 @@ def test_her_transfer_is_out_of_his_reach(grid: Grid, running_job: Running) -> N
     ).split()
     words = {"spool": SPOOL, "home": HOME, "hers": hers, "fifo": fifo}
     script = "".join(
-        f'( {attack.format(**words)} ) >/dev/null 2>&1 && echo "{what}"\n'
-        for what, attack in REACH.items()
+        f'( {attack.format(**words)} ) >/dev/null 2>&1 && echo "{what}"\n' for what, attack in REACH.items()
     )
 
     assert grid.sh(HOST, script + "true", user="bob") == ""
@@ -276,8 +267,7 @@ def test_a_record_of_hers_within_his_own_is_not_read(grid: Grid, running_job: Ru
     assert end_latency_s(grid, running_job) < LATENCY_S
     assert grid.accounting(running_job.job)["exit_status"] == "3"
     told = grid.until(
-        lambda: grid.on(HOST, "qacct_remote", "-j", running_job.job, "--json", user="alice").out,
-        "her account",
+        lambda: grid.on(HOST, "qacct_remote", "-j", running_job.job, "--json", user="alice").out, "her account"
     )
     ends = [one["exit_status"] for one in json.loads(told)["tasks"][0]["remote"]]
     assert 9 not in ends
@@ -301,9 +291,7 @@ def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running)
     grid.sh(HOST, f"cat >/tmp/tries.py <<'END'\n{ATTEMPTS}\nEND", user="bob")
     for job in (running_job.job, "999998"):
         grid.sh(HOST, f"umask 022; python3 /tmp/tries.py {job}", user="bob")
-        grid.until(
-            lambda j=job: kept(grid, f"name like 'gb.alpha.{j}.0.%' and owner='bob'") >= 400, "his"
-        )
+        grid.until(lambda j=job: kept(grid, f"name like 'gb.alpha.{j}.0.%' and owner='bob'") >= 400, "his")
     grid.until(lambda: '"bob"' not in shown(grid), "home to be asked of his jobs", 30)
     why, hers, used, none = (
         grid.on(HOST, *argv)
@@ -350,13 +338,8 @@ FORGED = (
 def test_what_he_tells_of_jobs_that_fail_closes_no_queue(grid: Grid) -> None:
     """Neither of those that don't exist, nor of his own that can run nowhere."""
     grid.sh(HOST, f"umask 022; for n in 1 2 3 4 5 6; do {FORGED}; done", user="bob")
-    jobs = [
-        grid.transfer("-S", "/bin/nosuchshell", "-o", "/dev/null", user="bob", script="true\n")
-        for _ in range(6)
-    ]
-    grid.until(
-        lambda: all("E" in grid.states().get(job, "") for job in jobs), "his jobs to fail", 90
-    )
+    jobs = [grid.transfer("-S", "/bin/nosuchshell", "-o", "/dev/null", user="bob", script="true\n") for _ in range(6)]
+    grid.until(lambda: all("E" in grid.states().get(job, "") for job in jobs), "his jobs to fail", 90)
     for job in jobs:
         grid.cell("alpha", "qdel", job, user="root")
     told = grid.on(HOST, "gridbridge", "status").out
@@ -487,8 +470,7 @@ def test_neither_root_nor_the_service_runs_what_she_names(grid: Grid) -> None:
         grid.sh(HOST, f"{OBEY}{STRANGERS['the file']}")
         told = {program: grid.on(HOST, *program.split()) for program in OBEYING}
         grid.until(
-            lambda: len(grid.logged("event=misconfigured").splitlines()) > refused,
-            "the service to refuse the file",
+            lambda: len(grid.logged("event=misconfigured").splitlines()) > refused, "the service to refuse the file"
         )
         ran = grid.sh(HOST, f"cat {HERS}/ran")
     finally:
@@ -564,9 +546,7 @@ def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -
 
 @pytest.mark.usefixtures("scratch", "open_to_delta")
 @pytest.mark.long
-def test_a_stage_dir_in_which_he_could_take_her_folder_is_not_used_until_it_is_sticky(
-    grid: Grid,
-) -> None:
+def test_a_stage_dir_in_which_he_could_take_her_folder_is_not_used_until_it_is_sticky(grid: Grid) -> None:
     """Her job waits for an administrator's line, which `why`, `check` and `setup` tell."""
     mend = f"chmod +t {SCRATCH}"
     grid.sh(FAR, f"chgrp $(id -gn al_delta) {SCRATCH} && chmod 0775 {SCRATCH}")

@@ -86,9 +86,7 @@ def stranger(ready: Grid) -> None:
     assert far_jobs_of(ready, "999999")
 
 
-def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(
-    ready: Grid, sent: Sent
-) -> None:
+def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(ready: Grid, sent: Sent) -> None:
     record = ready.accounting(sent.owned)
 
     assert ("0", "7") == (record["failed"].split()[0], record["exit_status"])
@@ -97,9 +95,7 @@ def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(
 
 
 @pytest.mark.parametrize(
-    ("which", "expected"),
-    [("signalled", "143"), ("failed", "255")],
-    ids=["signal", "ssh's own status"],
+    ("which", "expected"), [("signalled", "143"), ("failed", "255")], ids=["signal", "ssh's own status"]
 )
 def test_an_end_is_the_same_end(ready: Grid, sent: Sent, which: str, expected: str) -> None:
     assert expected == ready.accounting(getattr(sent, which))["exit_status"].split()[0]
@@ -153,9 +149,7 @@ def test_what_the_starter_could_not_delete_the_service_does_as_its_owner(
     ready: Grid, sent: Sent, stopped: Stopped
 ) -> None:
     assert "r" == stopped.orphan
-    ready.until(
-        lambda: not far_jobs_of(ready, sent.orphan), "the service to have deleted it", LONG_S
-    )
+    ready.until(lambda: not far_jobs_of(ready, sent.orphan), "the service to have deleted it", LONG_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,17 +281,13 @@ def know_another_key(grid: Grid) -> None:
     )
 
 
-def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(
-    ready: Grid, unknown: Unknown
-) -> None:
+def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(ready: Grid, unknown: Unknown) -> None:
     """The command is run as it is told, and the job goes on."""
     assert () == unknown.sent
     until_ended_once(ready, unknown.bobs, "bob")
 
 
-def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(
-    ready: Grid, unknown: Unknown
-) -> None:
+def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(ready: Grid, unknown: Unknown) -> None:
     """The command that is told is run as it stands, and the job goes on."""
     assert () == unknown.sent
     until_ended_once(ready, unknown.changed)

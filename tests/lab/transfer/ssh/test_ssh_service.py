@@ -113,9 +113,7 @@ def cut(ready: Grid) -> Cut:
         watch = Since()
         until_told(ready, submitted, f"no whole answer from {FAR}, which may have done it")
         until_told(ready, running, "delta, which has not answered")
-        ready.until(
-            lambda: not connections(ready), "the connection to be given up", watch.left(SILENT_S)
-        )
+        ready.until(lambda: not connections(ready), "the connection to be given up", watch.left(SILENT_S))
         ready.sh(FAR, "touch go", user=ACCOUNT)
         ready.until(lambda: running in far_read(ready, "ran"), "the job to end at delta")
     finally:
@@ -132,9 +130,7 @@ def only_the_services(grid: Grid) -> list[str]:
 
 
 @pytest.mark.long
-def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(
-    ready: Grid, cut: Cut
-) -> None:
+def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(ready: Grid, cut: Cut) -> None:
     """Nobody ends it: what is sent over it is not answered any more."""
     asked = [answered_at(ready)]
     ready.until(lambda: newly_asked(ready, asked) > 2, "more answers")
@@ -148,9 +144,7 @@ def test_a_job_that_ends_while_nobody_can_ask_comes_home_later(ready: Grid, cut:
     until_ended_once(ready, cut.running)
 
 
-def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(
-    ready: Grid, watched: Watched
-) -> None:
+def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(ready: Grid, watched: Watched) -> None:
     """Between two of its questions nothing is connected anew."""
     assert (1, watched.before) == (len(watched.before), watched.after)
 
@@ -164,9 +158,7 @@ def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(
 
 
 @pytest.mark.long
-def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(
-    ready: Grid, cut: Cut
-) -> None:
+def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(ready: Grid, cut: Cut) -> None:
     """The qmaster is frozen, so that qsub waits there for its answer while the cut comes."""
     until_ended_once(ready, cut.submitted)
 
@@ -180,9 +172,7 @@ def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
         asked = [answered_at(ready)]
         ready.until(lambda: newly_asked(ready, asked) > 2, "answers meanwhile")
         ready.sh(FAR, f"kill {' '.join(sessions(ready))}")
-        ready.until(
-            lambda: f"can't reach {FAR}" in unreached(ready), "the service to be turned away"
-        )
+        ready.until(lambda: f"can't reach {FAR}" in unreached(ready), "the service to be turned away")
         sent = far_jobs(ready)
         ready.sh(FAR, f"kill {holder}")
         ready.until_gone(job, limit_s=2 * LONG_S)

@@ -12,19 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab.configured import configured
-from tests.lab.delta import (
-    ACCOUNT,
-    FAR,
-    HOME,
-    LONG_S,
-    STAGE,
-    End,
-    ends,
-    far_jobs,
-    many_slots,
-    staged,
-    until_open,
-)
+from tests.lab.delta import ACCOUNT, FAR, HOME, LONG_S, STAGE, End, ends, far_jobs, many_slots, staged, until_open
 from tests.lab.grid import Grid
 from tests.lab.transfer.staging.staged import Job, begin, here, leave_nothing, put, send, send_all
 
@@ -103,8 +91,7 @@ def has_ended(end: End, status: str = "0") -> None:
 
 JOBS["streams"] = Job(
     before="mkdir data; echo one >data/a; echo two >b; chmod 755 b; echo before >out",
-    script="echo $PWD $JOB_ID\n"
-    "cat data/a b; [ -x b ] && echo oops >&2; mkdir -p res/x; echo 3 >res/x/y; exit 7\n",
+    script="echo $PWD $JOB_ID\ncat data/a b; [ -x b ] && echo oops >&2; mkdir -p res/x; echo 3 >res/x/y; exit 7\n",
     declared="stage_in=data:b,stage_out=res:none",
 )
 
@@ -132,9 +119,7 @@ JOBS["names"] = Job(
 )
 
 
-def test_names_that_a_shell_chokes_on_arrive_to_the_byte(
-    ready: Grid, carried: dict[str, End]
-) -> None:
+def test_names_that_a_shell_chokes_on_arrive_to_the_byte(ready: Grid, carried: dict[str, End]) -> None:
     has_ended(carried["names"])
 
     assert f"12345{HOME}\n" == here(ready, "names", "cat out")
@@ -158,16 +143,7 @@ WRONG = {
 @pytest.mark.parametrize(
     ("declared", "reason"),
     WRONG.items(),
-    ids=[
-        "missing",
-        "no file",
-        "endless",
-        "itself",
-        "dots",
-        "code",
-        "absolute output",
-        "the same name",
-    ],
+    ids=["missing", "no file", "endless", "itself", "dots", "code", "absolute output", "the same name"],
 )
 def test_what_can_not_be_carried_is_told_in_the_error_state_and_nothing_is_sent(
     refused: Refused, declared: str, reason: str
@@ -189,8 +165,7 @@ JOBS["links"] = Job(
     " ln -s 7 rel/now; echo four >rel/7/y; ln -s ../rel/now deep/far",
     script="cat in data/out data/in/x now/y deep/far/y; mkdir runs; echo 5 >runs/5\n"
     "ln -s runs last; ln -s last/5 res; ln -s none lost; mkdir box; ln -s ../runs/5 box/five\n",
-    declared="stage_in=in:data/in:data:/home/alice/staged/links/rel/now:deep/far"
-    ",stage_out=res:lost:box:last",
+    declared="stage_in=in:data/in:data:/home/alice/staged/links/rel/now:deep/far,stage_out=res:lost:box:last",
 )
 
 
@@ -212,9 +187,7 @@ JOBS["stdin"] = Job(
 )
 
 
-def test_standard_input_and_merged_streams_are_carried(
-    ready: Grid, carried: dict[str, End]
-) -> None:
+def test_standard_input_and_merged_streams_are_carried(ready: Grid, carried: dict[str, End]) -> None:
     has_ended(carried["stdin"])
 
     assert "asked\nmore\n" == here(ready, "stdin", "cat out")
@@ -223,9 +196,7 @@ def test_standard_input_and_merged_streams_are_carried(
 JOBS["signal"] = Job(script="echo half >res; echo said; kill -TERM $$\n", declared="stage_out=.")
 
 
-def test_a_signal_brings_home_what_was_written_before_it(
-    ready: Grid, carried: dict[str, End]
-) -> None:
+def test_a_signal_brings_home_what_was_written_before_it(ready: Grid, carried: dict[str, End]) -> None:
     end = carried["signal"]
 
     assert ("143", ()) == (end.exit_status, end.left)
@@ -233,9 +204,7 @@ def test_a_signal_brings_home_what_was_written_before_it(
     assert "half\n" == here(ready, "signal", "cat res")
 
 
-JOBS["undeclared"] = Job(
-    before="echo before >out", script="pwd; echo oops >&2; echo kept >kept; exit 4\n"
-)
+JOBS["undeclared"] = Job(before="echo before >out", script="pwd; echo oops >&2; echo kept >kept; exit 4\n")
 JOBS["long"] = Job(before="", script="head -c 3000000 /dev/zero | tr '\\0' x\n")
 
 
@@ -279,9 +248,7 @@ def test_a_queue_says_what_is_carried_for_jobs_that_declare_nothing(ready: Grid)
     says = '/^\\[queue.transfer-delta\\]/a stage_in = "usual"\\nstage_out = "res"'
     with configured(ready, says):
         until_open(ready)
-        jobs = {
-            name: Job(before=make, script=script, declared=one) for name, one in declared.items()
-        }
+        jobs = {name: Job(before=make, script=script, declared=one) for name, one in declared.items()}
         for end in ends(ready, send_all(ready, jobs).values()).values():
             has_ended(end)
 

@@ -265,9 +265,7 @@ def test_inputs_that_were_cut_go_on_and_the_job_starts_with_all_of_them(
 
 
 @pytest.mark.parametrize("fault", NUMBERS)
-def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(
-    ready: Grid, ended: Ended, fault: int
-) -> None:
+def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(ready: Grid, ended: Ended, fault: int) -> None:
     """A killed rsync can't take its temporary file away; all others do."""
     name = f"out{fault}"
 
@@ -289,9 +287,7 @@ def test_a_deleted_job_leaves_nothing_there(ready: Grid, ended: Ended, when: str
     ready.until(lambda: not left(), "nothing to be left", LONG_S)
 
 
-def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(
-    ready: Grid, ended: Ended, known: str
-) -> None:
+def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(ready: Grid, ended: Ended, known: str) -> None:
     job = ended.jobs["sus-in"]
 
     assert ended.is_held
@@ -300,9 +296,7 @@ def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(
     assert job in once(far_read(ready, "ran").split())
 
 
-def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(
-    ready: Grid, ended: Ended
-) -> None:
+def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid, ended: Ended) -> None:
     """Grid Engine's rule: the job has failed at home, and nothing of it comes after that."""
     end = ended.ends["orphan"]
     (folder,) = end.left
@@ -314,9 +308,7 @@ def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(
     assert proved[0] == proved[2]
 
 
-def test_a_full_disk_there_is_waited_for_with_its_reason(
-    ready: Grid, ended: Ended, known: str
-) -> None:
+def test_a_full_disk_there_is_waited_for_with_its_reason(ready: Grid, ended: Ended, known: str) -> None:
     """Once there is room the job runs, with all of its inputs."""
     assert WELL == ended.ends["full"]
     assert known == ready.sh(HOME, "cat /home/bob/staged/out").split()[0]
