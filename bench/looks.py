@@ -45,8 +45,7 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcom
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask
-from gridbridge.campaigns.store import published_campaign_files as campaigns_shown
-from gridbridge.campaigns.store import published_campaign_files as tasks_shown
+from gridbridge.campaigns.store import published_campaign_files as campaign_files
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
 publishing.make_published_folder(folder)
@@ -55,17 +54,17 @@ campaign = ShownCampaign(
     number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT, clusters=("beta",), tasks=tasks + 1, ended=tasks, failed=0,
 )
-campaigns_shown.put(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
-for part in range(0, tasks, tasks_shown.A_FILE):
+campaign_files.publish_campaign_value(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
+for part in range(0, tasks, campaign_files.A_FILE):
     ended = (
         PublishedTask(
             number=task, attempt=1, outcome=TaskAttemptOutcome.SUCCESS,
             is_waiting=False, cluster="beta",
             job_id=part + 1, place=task - part + 1, exit_status=0, wallclock_s=60,
         )
-        for task in range(part, part + tasks_shown.A_FILE)
+        for task in range(part, part + campaign_files.A_FILE)
     )
-    tasks_shown.put(number, part // tasks_shown.A_FILE, ended, folder)
+    campaign_files.publish_campaign_tasks(number, part // campaign_files.A_FILE, ended, folder)
 """
 
 # Run argv[2:] some times (argv[1]); print the seconds and the CPU seconds of the fastest run.
