@@ -61,7 +61,7 @@ _ask_by: "ProgramAnswerer | None" = None
 
 
 def answer_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Let a callable answer `run_program` calls without input; None restores real runs."""
+    """Let a callable answer programs without input, local or by ssh; None restores real runs."""
     global _ask_by
     _ask_by = answerer
 
@@ -80,9 +80,18 @@ def run_program(
     is larger than `most_bytes`; in both cases the program's session is killed. Raises CommandFailed
     with status 127 if the program can't be started.
     """
-    if _ask_by is not None and not stdin:
-        return _ask_by(argv, env, lambda: _run(argv, env, timeout_s, stdin, most_bytes))
-    return _run(argv, env, timeout_s, stdin, most_bytes)
+
+    def run() -> CompletedProgram:
+        return _run(argv, env, timeout_s, stdin, most_bytes)
+
+    return run() if stdin else answer_program_run(argv, env, run)
+
+
+def answer_program_run(
+    argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
+) -> CompletedProgram:
+    """Return the registered answerer's result for a program without input, or run the program."""
+    return run() if _ask_by is None else _ask_by(argv, env, run)
 
 
 def _run(

@@ -114,14 +114,22 @@ def run_over_ssh(
     """
     if login is None:
         return runner.run_program(argv, env, timeout_s, stdin, most_bytes)
-    token = safe_files.random_file_name()
-    whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
-    try:
-        carry = (carrier or _carrier).carry
-        ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
-    finally:
-        runner.call_program_end_callback()
-    return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
+
+    def run() -> CompletedProgram:
+        token = safe_files.random_file_name()
+        whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
+        try:
+            carry = (carrier or _carrier).carry
+            ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
+        finally:
+            runner.call_program_end_callback()
+        return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
+
+    return run() if stdin else runner.answer_program_run((*_login_words(login), *argv), env, run)
+
+
+def _login_words(login: SshLogin) -> tuple[str, ...]:
+    return login.host, login.port, login.user, login.person
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:

@@ -1,12 +1,15 @@
 """Programs' answers that are kept for one look: each is asked for once, by several at once, too."""
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell.runner import run_program
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 from gridbridge.site import site_inspection
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -80,3 +83,32 @@ def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
         for _ in range(2):
             with pytest.raises(CommandFailed, match="nowhere"):
                 run_program(("/nowhere",), ENV, 10)
+
+
+class LocalShell(ssh.OpenSshClient):
+    """Carries requests to a shell of this host, and counts them."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    def carry(
+        self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
+    ) -> tuple[CompletedProgram, bool]:
+        """Run the request here."""
+        self.requests += 1
+        argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
+        done = subprocess.run(argv, input=request, capture_output=True, check=False, timeout=timeout_s)
+        return CompletedProgram(argv, done.returncode, done.stdout, done.stderr), False
+
+
+def test_the_same_question_by_ssh_is_asked_once() -> None:
+    """A question to another account, or to another host, is another question."""
+    carrier = LocalShell()
+
+    def told(login: SshLogin) -> bytes:
+        return ssh.run_over_ssh(login, ("echo", "-sc"), ENV, 10, carrier=carrier).stdout
+
+    with site_inspection.run_each_program_once():
+        printed = {told(SshLogin(host=host, user=user)) for host in ("b", "b", "c") for user in ("x", "y")}
+
+    assert (printed, carrier.requests) == ({b"-sc\n"}, 4)

@@ -2,7 +2,7 @@
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.status import query_cluster_snapshot
+from gridbridge.batch.oar.status import count_oar_slots
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -66,4 +66,4 @@ def query_clock_offset_s(server: OarServer, now: float) -> float:
 
 def count_batch_slots(server: OarServer) -> int:
     """Return the number of slots of all nodes."""
-    return sum(queue.slots_total for queue in query_cluster_snapshot(server, "", ())[0].queues)
+    return count_oar_slots(server)

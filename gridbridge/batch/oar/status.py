@@ -89,6 +89,12 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
+def count_oar_slots(server: OarServer) -> int:
+    """Return the number of slots of all nodes, without a query of the jobs."""
+    resources = parse_oar_resources(_ask(server, oar_commands.show_nodes_command(server)))
+    return sum(queue.slots_total for queue in _queues(resources, (), time.time()))
+
+
 def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown.
 
