@@ -33,7 +33,7 @@ from tempfile import TemporaryDirectory
 from bench import cycle, harvest, injection, kept_tasks, ledger, locks, questions, reading, sending
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.shell.clock import Clock
@@ -133,7 +133,7 @@ def _serve(folder: Path) -> None:
     """Take one campaign in, as the runner does."""
     database = StateFile.open(f"sqlite:///{folder}/state.db")
     places = (str(folder / "files"), str(folder / "published"))
-    intake = CampaignIntake(database, frozenset({"beta"}), Clock(), *places)
+    intake = CampaignAndRequestIntake(database, frozenset({"beta"}), Clock(), *places)
     while not intake.take():
         time.sleep(PAUSE_S)
     os._exit(0)

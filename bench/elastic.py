@@ -113,7 +113,7 @@ def plan(folder: Path) -> int:
         "small": NodePoolSection(slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000),
         "large": NodePoolSection(slots=64, resources=QueueRequests(h_vmem="256G"), price=20),
     }
-    seen = observed_or_saved_cell.load_saved_situation(str(folder))
+    seen = observed_or_saved_cell.load_saved_balance_situation(str(folder))
     found = round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)
     assert found.add, found.verdict
     return found.figures.tasks // TASKS

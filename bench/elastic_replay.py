@@ -26,17 +26,17 @@ from bench.brief import judged, sized
 from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, generate_synthetic_workload
+from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,
-    ReplayNodeTerms,
+    ReplayNodePropertiesAndPrices,
 )
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
-TERMS, SPREAD = ReplayNodeTerms(), ReplayNodeTerms(is_spread=True)
+TERMS, SPREAD = ReplayNodePropertiesAndPrices(), ReplayNodePropertiesAndPrices(is_spread=True)
 TASKS_A_DAY = 1000.0
 MONTH_DAYS, MOST_MONTH_S = sized(30.0, 1.0), 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
@@ -66,7 +66,7 @@ FILLED = {
 def week(seed: str, load: float, days: float) -> tuple[RecordedReplayTask, ...]:
     """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
-    asked = WorkloadDistribution(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
+    asked = SyntheticWorkloadSettings(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
     return tuple(generate_synthetic_workload(asked).tasks)
 
 
@@ -102,7 +102,7 @@ def month() -> float:
     """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
     slots = TERMS.max_nodes * TERMS.slots
     tasks = generate_synthetic_workload(
-        WorkloadDistribution(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
+        SyntheticWorkloadSettings(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
     ).tasks
     begun = time.process_time()
     WorkloadReplay(tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())).run()

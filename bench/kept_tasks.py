@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
@@ -62,10 +62,10 @@ class _Site:
         os.mkdir(f"{folder}/published")
         self._database, clock = StateFile.open(f"sqlite:///{folder}/state.db"), Clock()
         self._campaigns = CampaignRows(self._database)
-        forecasts = CampaignForecastUpdater(self._campaigns, CampaignStatisticsRows(self._database), clock, 15.0)
+        forecasts = CampaignCompletionForecasts(self._campaigns, CampaignStatisticsRows(self._database), clock, 15.0)
         published = f"{folder}/published"
         self._publication = CampaignPublisher(self._database, self._campaigns, forecasts, clock, published)
-        self._tries = CampaignAttemptRows(self._database, self._campaigns)
+        self._tries = TaskAttemptRows(self._database, self._campaigns)
         self._copies = SpeculativeAttemptRows(self._database, self._campaigns)
         self._number = self._campaigns.add(campaign(tasks), "token")
         self._last: list[CampaignArray] = []

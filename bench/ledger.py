@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 
 AN_ARRAY = sized(10_000, 1_000)  # tasks
 SOME = 10  # arrays, of which the median counts
@@ -28,7 +28,7 @@ def rows(tasks: int) -> list[Row]:
 
 def _noted_ms(folder: str, first: int) -> float:
     began = time.process_time()
-    with RootLedger(1, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(1, folder) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(first // AN_ARRAY + 1, "beta", f"{first}-{first + AN_ARRAY - 1}:1")
     return 1000 * (time.process_time() - began)

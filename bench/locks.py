@@ -19,7 +19,7 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_journal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -134,7 +134,7 @@ def _restored(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
-            database, CampaignStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
+            database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
         )
         database.told()
         actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
@@ -197,7 +197,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CampaignPlanExecutor(database, CampaignStatisticsRecorder(database), Clock(), FailuresSection())
+    actions = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), FailuresSection())
     actions.do(CampaignCyclePlan(missed=missed))
     actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended

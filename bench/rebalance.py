@@ -24,7 +24,7 @@ from bench.rows import Row, show
 from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
 from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
@@ -32,7 +32,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -76,7 +76,7 @@ def _host(seen: PlacementSnapshot) -> RebalanceMovePlan:
 
 
 def _job(seen: PlacementSnapshot) -> RebalanceMovePlan:
-    return plan_job_balance(seen, "job7", RULES)
+    return plan_job_repair_or_spread(seen, "job7", RULES)
 
 
 def _fail(seen: PlacementSnapshot) -> RebalanceMovePlan:
@@ -86,7 +86,7 @@ def _fail(seen: PlacementSnapshot) -> RebalanceMovePlan:
 
 def _huge(seen: PlacementSnapshot) -> RebalanceMovePlan:
     """Plan the one job that has all tasks."""
-    return plan_job_balance(seen, ALL, RULES)
+    return plan_job_repair_or_spread(seen, ALL, RULES)
 
 
 def _huge_round(seen: PlacementSnapshot) -> RebalanceMovePlan:
@@ -116,11 +116,11 @@ def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
 def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
     """Have the lightest host rest, from which copies come otherwise."""
     lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
-    return replace(seen, recent=RecentPlacementMoves(hosts={lightest.name: NOW}))
+    return replace(seen, recent=RecentPlacementMoveTimes(hosts={lightest.name: NOW}))
 
 
 def _all_resting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(seen, recent=RecentPlacementMoves(hosts={host.name: NOW for host in seen.hosts}))
+    return replace(seen, recent=RecentPlacementMoveTimes(hosts={host.name: NOW for host in seen.hosts}))
 
 
 def _as_it_is(seen: PlacementSnapshot) -> PlacementSnapshot:

@@ -18,8 +18,8 @@ from typing import cast
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
@@ -66,19 +66,19 @@ class _Site:
         return min(read_s for read_s, _ in runs), min(sent_s for _, sent_s in runs)
 
     def _call(self, folder: str) -> tuple[float, float]:
-        with RootLedger(1, folder) as ledger:
+        with RootLedgerOfSubmittedTasks(1, folder) as ledger:
             ledger.require(os.getuid(), "")
         noted = (f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent)
         Path(folder, "c.1").write_text("".join(noted))
-        with RootLedger(1, folder) as ledger:
+        with RootLedgerOfSubmittedTasks(1, folder) as ledger:
             read_s = _cpu_s(lambda: self._read(ledger))
             content = self._read(ledger)
             ledger.earlier(0, self._tasks[0])
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
-    def _read(self, ledger: RootLedger) -> TasksOfVerifiedFile:
-        brought = VerifiedCampaignFiles(1, str(self._folder))
+    def _read(self, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
+        brought = RootVerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 1, one + 1) for one in self._new),
@@ -91,7 +91,7 @@ class _Site:
         )
         return TasksOfVerifiedFile(cast("AsUserArguments", order), brought, ledger)
 
-    def _send(self, ledger: RootLedger, content: TasksOfVerifiedFile, place: int) -> None:
+    def _send(self, ledger: RootLedgerOfSubmittedTasks, content: TasksOfVerifiedFile, place: int) -> None:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])

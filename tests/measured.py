@@ -5,9 +5,9 @@ from pathlib import Path
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.decisions.elastic.published_balancer_figures import (
-    BalancerRoundOutcome,
+    BalancerRoundNodeChanges,
+    balancer_figures_if_cell_observed,
     count_balancer_round_figures,
-    figures_after_observed_round,
 )
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -27,14 +27,14 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownForecastErrors,
 )
 from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
     BalancePlan,
+    BalancePlanFigures,
     BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.published_balance import (
-    PublishedBalance,
+    PublishedBalancerFigures,
     RecentlyEndedTasks,
     TasksEndedInMinute,
     minute_since_epoch,
@@ -45,7 +45,7 @@ from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
 
-FIGURES = BalanceFigures(
+FIGURES = BalancePlanFigures(
     nodes=4,
     running=3,
     jobs=2,
@@ -67,7 +67,7 @@ def site(folder: Path) -> tuple[str, str]:
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
-        published_campaign_files.publish_campaign_value(value, str(folder / "published"))
+        published_campaign_files.publish_campaign_value_by_class(value, str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))
@@ -120,7 +120,7 @@ def events() -> ShownCampaignEvents:
     return ShownCampaignEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
 
 
-def balance() -> PublishedBalance:
+def balance() -> PublishedBalancerFigures:
     """Return a cluster that grows."""
     nodes = (
         cells.node("n3", pool="usual"),
@@ -135,11 +135,11 @@ def balance() -> PublishedBalance:
         seen, RecentlyEndedTasks(place=AccountingFilePosition(), minutes=minutes), "all.q"
     )
     refused = (
-        BalanceRefusal(job=8, cause=BalanceRefusalCause.HELD),
-        BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY),
+        NewNodeOrRemovalRefusal(job=8, cause=NewNodeOrRemovalRefusalCause.HELD),
+        NewNodeOrRemovalRefusal(host="n1", cause=NewNodeOrRemovalRefusalCause.BUSY),
     )
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused)
-    done = BalancerRoundOutcome(
+    done = BalancerRoundNodeChanges(
         took_s=0.25,
         sentence="2 jobs wait: add 1",
         is_acting=True,
@@ -147,4 +147,4 @@ def balance() -> PublishedBalance:
         added={"usual": 1},
         failed={"cheap": 1},
     )
-    return figures_after_observed_round(None, "alpha", seen, plan, counted, done)
+    return balancer_figures_if_cell_observed(None, "alpha", seen, plan, counted, done)

@@ -13,7 +13,11 @@ from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, RecordedReplayTask, ReplayNodeTerms
+from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
+    ReplayNodePropertiesAndPrices,
+)
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
@@ -73,8 +77,8 @@ def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
     task = RecordedReplayTask(submitted_s=0, run_s=100, slots=1)
     ran = WorkloadReplay(
         (task,),
-        ReplayNodeTerms(),
-        make_replay_policy(ComparedReplayRules.SQUEEZE, ReplayNodeTerms(), DemandPolicySection()),
+        ReplayNodePropertiesAndPrices(),
+        make_replay_policy(ComparedReplayRules.SQUEEZE, ReplayNodePropertiesAndPrices(), DemandPolicySection()),
     ).run()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 
 SECTION = UnnamedSection(name="rebalance", kind=RebalanceSection)
-STORAGE = NamedSections(name="storage", field="storage", kind=StorageSection, form=OBJECT_NAME)
+STORAGE = NamedSections(name="storage", field="storage", kind=StorageAreaSection, form=OBJECT_NAME)
 GROUPS: tuple[SectionsOfOneName, ...] = (SECTION, STORAGE)
 
 

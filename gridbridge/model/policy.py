@@ -27,7 +27,7 @@ from gridbridge.model.elastic.balance_sections import (
     PoweredHostSection,
     SqueezeSection,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
@@ -60,7 +60,7 @@ class Policy:
     demand: DemandPolicySection = field(default_factory=DemandPolicySection)
     squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     rebalance: RebalanceSection = field(default_factory=RebalanceSection)
-    storage: Mapping[str, StorageSection] = field(default_factory=dict)
+    storage: Mapping[str, StorageAreaSection] = field(default_factory=dict)
     pools: Mapping[str, NodePoolSection] = field(default_factory=dict)
     providers: Mapping[str, MachineProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)

@@ -48,7 +48,7 @@ def main() -> None:
     """Load the rules; the last line of standard error is the error message."""
     folder, owner = sys.argv[1:]
     try:
-        admission_rules.load_admission_rules(folder, int(owner))
+        admission_rules.load_site_admission_rules(folder, int(owner))
     except ConfigError as error:
         raise SystemExit(" ".join(str(error).split())) from error
 

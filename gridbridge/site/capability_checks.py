@@ -30,7 +30,7 @@ from gridbridge.model.fixed_paths import (
     RUNNER_LOCK,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.program.version import version_with_commit
@@ -74,7 +74,7 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
         yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, taken_names, most)
 
 
-def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
+def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
     """Return account names taken by other owners, each with the owner, and whether names were cut.
 
     None if the area can't be listed.
@@ -149,8 +149,8 @@ def check_running_versions() -> CheckFinding:
 def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
-        shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
-        cycle = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+        shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
+        cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None

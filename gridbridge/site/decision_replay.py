@@ -34,9 +34,9 @@ PROGRAMS = MappingProxyType(
             ProgramDecisionReplay(
                 poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_message
             ),
-            ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
-            ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),
-            ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_recorded_node_acts),
+            ProgramDecisionReplay(campaign_journal.RUNNER_PROGRAM, campaign_journal.replay_campaign_cycle_decision),
+            ProgramDecisionReplay(nikita_journal.NIKITA_PROGRAM, nikita_journal.replay_nikita_deletions),
+            ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
             ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
         )
     }

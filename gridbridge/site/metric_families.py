@@ -8,7 +8,7 @@ from gridbridge.decisions.site.hanging_round_findings import is_rebalance_round_
 from gridbridge.decisions.transfer import service_and_queue_health
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
-from gridbridge.model.elastic.published_balance import PublishedBalance
+from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.transfer_message import StarterPhase
@@ -195,14 +195,14 @@ def rebalance_metric_families(
     )
 
 
-def elastic_metric_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     """Yield metrics of the elastic cluster that the balancer published."""
     yield from _balancer_round_families(shown)
     yield from _cell_families(shown)
     yield from _node_families(shown)
 
 
-def _balancer_round_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+def _balancer_round_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     yield _balance_gauge(shown, "round_timestamp_seconds", "When the last round was", unix_timestamp(shown.at))
     yield _balance_gauge(
         shown, "seen_timestamp_seconds", "When a round last saw the whole cell", unix_timestamp(shown.seen_at)
@@ -215,7 +215,7 @@ def _balancer_round_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     yield _balance_gauge(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
 
 
-def _cell_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+def _cell_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     counted = shown.statistics
     if counted is None:
         return
@@ -235,7 +235,7 @@ def _cell_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
         yield _balance_gauge(shown, name, means, value)
 
 
-def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+def _node_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     where = shown.cluster
     yield _balance_gauge(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
     yield _balance_gauge(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
@@ -266,7 +266,7 @@ def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     )
 
 
-def _balance_gauge(shown: PublishedBalance, name: str, means: str, value: float | None) -> MetricFamily:
+def _balance_gauge(shown: PublishedBalancerFigures, name: str, means: str, value: float | None) -> MetricFamily:
     return metric_with_labels(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])
 
 

@@ -75,9 +75,9 @@ def _read(parts: dict[str, Callable[[], Iterable[MetricFamily]]]) -> tuple[tuple
 
 def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
     return PublishedCampaignFiles(
-        campaigns=published_campaign_files.read_published_campaign_value(ShownCampaigns, folder),
-        grid=published_campaign_files.read_published_campaign_value(ShownCampaignClusters, folder),
-        events=published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder),
+        campaigns=published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder),
+        grid=published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder),
+        events=published_campaign_files.read_campaign_value_by_class(ShownCampaignEvents, folder),
     )
 
 

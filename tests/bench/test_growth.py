@@ -15,7 +15,7 @@ import pytest
 
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
-from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
+from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
 from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
@@ -66,7 +66,7 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         pools = {"small": NodePoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
         return lambda: round_decision.decide_balance_plan(
-            observed_or_saved_cell.load_saved_situation(str(folder)), rules, DemandPolicySection(), pools
+            observed_or_saved_cell.load_saved_balance_situation(str(folder)), rules, DemandPolicySection(), pools
         )
 
     assert growth(planned, 40) <= MOST_GROWTH
@@ -77,7 +77,7 @@ def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_n
 
     def laid(hosts: int) -> Callable[[], object]:
         there = dict.fromkeys((7, 11, 13, 17), hosts)
-        return lambda: count_hosts_for_exclusive_tasks(sum(there) * hosts - 5, 1, there)
+        return lambda: count_exclusive_tasks_and_hosts(sum(there) * hosts - 5, 1, there)
 
     assert growth(laid, 30) <= 2
 
@@ -85,7 +85,7 @@ def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_n
 def test_a_task_that_shares_no_host_looks_at_each_kind_of_host_a_few_times() -> None:
     def laid(kinds: int) -> Callable[[], object]:
         there = dict.fromkeys(range(100, 100 + kinds), 2)
-        return lambda: count_hosts_for_exclusive_tasks(150 * kinds, 1, there)
+        return lambda: count_exclusive_tasks_and_hosts(150 * kinds, 1, there)
 
     assert growth(laid, 10) <= MOST_GROWTH
 

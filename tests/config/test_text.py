@@ -29,7 +29,7 @@ from gridbridge.model.key_settings import (
     config_key_description,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     AMOUNT,
@@ -212,7 +212,7 @@ def test_storage_areas_survive_their_file() -> None:
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
         queues={},
-        storage={"disk": StorageSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
+        storage={"disk": StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
     )
 
     assert policy == read_again(policy)

@@ -38,7 +38,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
-from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
+from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database import StateFile
@@ -230,7 +230,7 @@ def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -261,7 +261,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -282,11 +282,11 @@ def full_there() -> None:
     delta.write_text("5")
 
 
-def rebalancer() -> TaskRebalancer:
+def rebalancer() -> WaitingTaskRebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return TaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
+    return WaitingTaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
 
 
 def moving() -> None:
@@ -317,7 +317,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
@@ -39,8 +39,8 @@ def read(
     order = SimpleNamespace(
         arrays=arrays, tasks=tasks, cluster="beta", campaign=12, file="c.12", section={}, is_of_copies=is_of_copies
     )
-    with RootLedger(12, str(folder / "ledger")) as ledger:
-        found = TasksOfVerifiedFile(cast("AsUserArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger)
+    with RootLedgerOfSubmittedTasks(12, str(folder / "ledger")) as ledger:
+        found = TasksOfVerifiedFile(cast("AsUserArguments", order), RootVerifiedCampaignFiles(12, str(folder)), ledger)
         return tuple(found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays))
 
 

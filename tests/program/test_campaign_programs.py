@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
@@ -93,7 +93,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     )
     CampaignRows(database).add(sweep, "token")
     used = DecayedUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
-    CampaignUsageRows(database).keep([used])
+    CampaignSlotUsageRows(database).keep([used])
     database.close()
 
     runner = CampaignRunnerCycle(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)

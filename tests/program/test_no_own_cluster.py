@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -64,7 +64,7 @@ class Site:
         self.limits: dict[str, ArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
         act = CampaignPlanExecutor(
-            database, CampaignStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
+            database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
         )
         self.do = act.do
 
@@ -272,5 +272,5 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
 
     site.cycle()
 
-    (event,) = CampaignEventRows(site.campaigns.database).open()
+    (event,) = EventAndSuccessRecordRows(site.campaigns.database).open()
     assert (event.code, event.cluster, event.why) == (*(CampaignEventCode.GET_JOBS, "gamma"), "ssh: no route to host")

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.decisions.site.account_and_file_findings import misowned_account_folders
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import capability_checks
 from gridbridge.site.capability_checks import check_storage_area_owners
@@ -20,7 +20,7 @@ WORD = "11111111-0000-0000-0000-000000000000"
 def area(path: Path) -> Policy:
     """Return a site with one area."""
     known = policy("cost")
-    storage = StorageSection(cluster=known.site.cluster, path=str(path))
+    storage = StorageAreaSection(cluster=known.site.cluster, path=str(path))
     return replace(known, storage={"disk": storage})
 
 

@@ -46,7 +46,7 @@ def show(published: Path, state: CampaignState) -> None:
         ended=0,
         failed=0,
     )
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
-        published_campaign_files.publish_campaign_value(
+        published_campaign_files.publish_campaign_value_by_class(
             ShownTaskSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 

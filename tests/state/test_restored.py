@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
@@ -49,7 +49,7 @@ class Restored:
     def __init__(self, folder: Path) -> None:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.database, self.campaigns = database, CampaignRows(database)
-        self.tries = CampaignAttemptRows(database, self.campaigns)
+        self.tries = TaskAttemptRows(database, self.campaigns)
         wish = JdlClusterSettings(exec_file="run")
         one = Campaign(
             number=0,

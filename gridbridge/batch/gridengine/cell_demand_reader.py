@@ -26,7 +26,7 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.cell_configuration import CellConfiguration, JobAccessIdentity, ResourceComparison
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, JobAccessIdentity, RequestedValueComparison
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     CellHost,
@@ -271,7 +271,7 @@ class _Identities:
 
 def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
     rows = laid_out.resources.values()
-    return frozenset(row.name for row in rows if row.relation is ResourceComparison.EXCLUSIVE)
+    return frozenset(row.name for row in rows if row.relation is RequestedValueComparison.EXCLUSIVE)
 
 
 def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.cell_configuration import (
     GridEngineUserList,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    ResourceComparison,
+    RequestedValueComparison,
     parse_access_lists,
     parse_cell_queue,
 )
@@ -232,9 +232,9 @@ def _resource(name: str, row: Texts) -> CellResourceDefinition:
     return CellResourceDefinition(
         name=name,
         shortcut=row.get("shortcut", ""),
-        relation=ResourceComparison(relation)
-        if relation in {member.value for member in ResourceComparison}
-        else ResourceComparison.AT_MOST,
+        relation=RequestedValueComparison(relation)
+        if relation in {member.value for member in RequestedValueComparison}
+        else RequestedValueComparison.AT_MOST,
         counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
         is_forced=row.get("requestable", "YES").upper() == "FORCED",
         default=row.get("default", "0"),

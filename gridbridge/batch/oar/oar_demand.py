@@ -48,7 +48,7 @@ from gridbridge.model.elastic.cell_configuration import (
     CellQueue,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    ResourceComparison,
+    RequestedValueComparison,
 )
 from gridbridge.model.elastic.cell_configuration import CellResourceDefinition as Complex
 from gridbridge.model.elastic.grid_engine_cell_snapshot import (
@@ -328,7 +328,7 @@ def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)
-    whole = Complex(name=WHOLE_NODES, relation=ResourceComparison.EXCLUSIVE)
+    whole = Complex(name=WHOLE_NODES, relation=RequestedValueComparison.EXCLUSIVE)
     return CellConfiguration(
         resources={WHOLE_NODES: whole},
         environments=parallel_environments,

@@ -38,7 +38,7 @@ REFUSED = 2
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions have, too
 
 
-class CampaignRefusedByRoot(GridbridgeError):
+class RootCampaignRefusal(GridbridgeError):
     """Root refuses to submit any task of this campaign, at any cluster."""
 
 
@@ -55,7 +55,7 @@ class TemporaryArrayRefusal(GridbridgeError):
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
-    REFUSED: CampaignRefusedByRoot,
+    REFUSED: RootCampaignRefusal,
     HAS_ENDED: EndedCampaignRefusal,
     REFUSED_THERE: PermanentArrayRefusal,
     SUBMITTED_BEFORE: ArrayTasksAlreadyInLedger,
@@ -162,7 +162,7 @@ def end(campaign: int) -> None:
     _checked(privileged_helper_calls.run_gridbridge_as_user("end-campaign", f"c.{campaign}"))
 
 
-def reopen_ended_campaign(campaign: int, request: str) -> None:
+def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign on its owner's request; may be repeated.
 
     CampaignRefusedByRoot if the owner has made no such request.
@@ -199,7 +199,7 @@ def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
     return result.checked()
 
 
-def drop_foreign_array_jobs(
+def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
     """Remove other users' jobs that have a job number of one of our arrays.

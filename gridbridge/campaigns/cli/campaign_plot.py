@@ -21,7 +21,7 @@ SEEN = 0.02
 SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
-def write_campaign_plot(
+def write_campaign_progress_plot(
     campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
     """Plot a campaign's progress into a file; StandardOutputUnwritable if it can't be written."""

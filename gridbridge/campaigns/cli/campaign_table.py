@@ -41,7 +41,7 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
     return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
 
 
-def forecast_text(campaign: ShownCampaign) -> str:
+def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
     """Return a campaign's forecast end with its probability, or that it is unknown."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {with_noun(campaign.ended, 'task')} that ended failed"
@@ -51,7 +51,7 @@ def forecast_text(campaign: ShownCampaign) -> str:
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
 
 
-def forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
+def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     """Say how far earlier forecasts of campaign ends were off."""
     whole = with_noun(forecast_errors.forecasts, "campaign")
     return (
@@ -115,7 +115,7 @@ def further_attempt_lines(task: PublishedTask) -> list[str]:
     ]
 
 
-def print_tasks(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
+def print_task_lines(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.print_line(TASK_HEAD)

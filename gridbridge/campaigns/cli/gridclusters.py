@@ -44,7 +44,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
     """
     campaign_client.require_published_files(folder)
     clusters, events = (
-        published_events_and_tasks.published_grid_clusters(folder),
+        published_events_and_tasks.published_campaign_clusters(folder),
         published_events_and_tasks.published_events(folder),
     )
     if not clusters:

@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
-from gridbridge.campaigns.cli.gridstat import parse_task_argument
+from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
@@ -85,11 +85,11 @@ def griddel(
     if job is None:
         campaigns = _numbers(words)
     else:
-        campaign, task = parse_task_argument(job)
+        campaign, task = parse_campaign_dot_task(job)
         campaigns = (campaign,)
     try:
         with runner_wait_messages.report_late_runner_answer("griddel"):
-            answers = campaign_client.request_runner_replies(verb, campaigns, task=task)
+            answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
         return runner_wait_messages.report_missing_runner_answer("griddel", error)
     for number, reply in answers.items():

@@ -122,7 +122,7 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str 
         return 0
     try:
         with runner_wait_messages.report_late_runner_answer("gridevents"):
-            answers = campaign_client.request_runner_replies(
+            answers = campaign_client.ask_runner_to_act_on_campaigns(
                 verb, numbers, of=tuple({event.campaign for event in events})
             )
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:

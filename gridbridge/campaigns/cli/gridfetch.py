@@ -44,7 +44,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         return REFUSED
     ended = [task for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
-        locations = own_task_outputs.own_output_folders(number)
+        locations = own_task_outputs.own_campaign_output_folders(number)
         folder_here = to or f"campaign.{number}"
         results = own_task_outputs.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except ForeignOrMissingCampaignFile as error:

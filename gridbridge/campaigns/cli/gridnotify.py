@@ -79,7 +79,7 @@ def gridnotify(
 
 
 def _list(is_json: bool) -> int:
-    subscriptions = campaign_client.own_subscriptions()
+    subscriptions = campaign_client.own_notify_subscriptions()
     if is_json:
         output.print_json(subscriptions)
         return 0
@@ -95,14 +95,14 @@ def _list(is_json: bool) -> int:
 
 def _change(way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool) -> int:
     try:
-        campaign_client.require_valid_subscription(way, identity)
+        campaign_client.require_valid_notify_address(way, identity)
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
     if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
     verb = OwnerRequestVerb.UNSUBSCRIBE if is_end else OwnerRequestVerb.SUBSCRIBE
-    answer = campaign_client.change_subscription(
+    answer = campaign_client.change_own_subscription(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
     if answer is not OwnerRequestReply.DONE:

@@ -99,7 +99,9 @@ def gridstat(
     campaign_client.require_published_files(folder)
     try:
         if job is not None:
-            return gridstat_views.show_task(*parse_task_argument(job), view, is_there, is_output, is_error)
+            return gridstat_views.show_task_or_its_output(
+                *parse_campaign_dot_task(job), view, is_there, is_output, is_error
+            )
         _show(context.params, look, chosen, view)
     except (ForeignOrMissingCampaignFile, NoEndedTaskToPlot, UnknownCampaignOrTask) as error:
         output.print_error(f"gridstat: {error}")
@@ -110,7 +112,7 @@ def gridstat(
 def _watch(look: Look) -> None:
     from gridbridge.campaigns.cli import progress_bars  # rich is slow to load
 
-    progress_bars.show_campaigns_until_end(look)
+    progress_bars.watch_campaigns_until_end(look)
 
 
 def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
@@ -128,7 +130,7 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
         (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: gridstat_views.show_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: gridstat_views.show_open_events(campaigns[0], view)),
-        (chosen is not None and range_ is None, lambda: gridstat_views.show_campaign(campaigns[0], view)),
+        (chosen is not None and range_ is None, lambda: gridstat_views.show_campaign_with_clusters(campaigns[0], view)),
         (True, lambda: gridstat_views.show_campaigns(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()
@@ -179,7 +181,7 @@ def main() -> None:
     relay_to_transfer_host.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
 
 
-def parse_task_argument(text: str) -> tuple[int, int]:
+def parse_campaign_dot_task(text: str) -> tuple[int, int]:
     """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
     try:
         return published_events_and_tasks.parse_cigri_job_id(text)

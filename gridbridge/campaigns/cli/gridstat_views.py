@@ -56,7 +56,7 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
             output.print_line(line)
 
 
-def show_campaign(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
+def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print one campaign; except for scripts (-H, CSV) also its progress by cluster."""
     campaign = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
@@ -82,11 +82,11 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
-        show_campaign(campaign, view)
-        output.print_line(campaign_table.forecast_text(counted))
+        show_campaign_with_clusters(campaign, view)
+        output.print_line(campaign_table.campaign_end_forecast_text(counted))
         if campaign.state.is_alive and (errors := campaign_client.published_forecast_errors(view.folder)):
-            output.print_line(campaign_table.forecast_error_text(errors))
-        campaign_table.print_tasks(tasks, parameters, view.is_headless)
+            output.print_line(campaign_table.end_forecast_error_text(errors))
+        campaign_table.print_task_lines(tasks, parameters, view.is_headless)
 
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
@@ -116,7 +116,7 @@ def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> No
     happened.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
 
 
-def show_task(
+def show_task_or_its_output(
     number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
@@ -136,19 +136,19 @@ def show_task(
     elif is_there:
         output.print_line(f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}")
     else:
-        campaign_table.print_tasks([published_task], parameters, view.is_headless)
+        campaign_table.print_task_lines([published_task], parameters, view.is_headless)
     return 0
 
 
 def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
     """Plot when the tasks of a campaign ended, into a file."""
-    ends = published_events_and_tasks.task_end_times(shown, view.folder)
+    ends = published_events_and_tasks.task_end_times_and_clusters(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
     from gridbridge.campaigns.cli import campaign_plot  # takes half a second to load
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
-    campaign_plot.write_campaign_plot(shown, ends, datetime.now(UTC), band, path)
+    campaign_plot.write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
     output.print_line(path)
 
 
@@ -156,12 +156,12 @@ def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
     from gridbridge.campaigns.tools import own_task_outputs  # its imports are slow
 
     stream = own_task_outputs.ERR if is_error else own_task_outputs.OUT
-    locations = own_task_outputs.own_output_folders(number)
+    locations = own_task_outputs.own_campaign_output_folders(number)
     texts, problems = own_task_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
         output.print_error(f"gridstat: {problem}")
     if not texts and not problems:
-        path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_name(task, stream)}"
+        path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_file_name(task, stream)}"
         none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
         output.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
@@ -173,7 +173,7 @@ def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str]
     from gridbridge.campaigns.tools import own_task_outputs
 
     try:
-        locations = own_task_outputs.own_output_folders(number)
+        locations = own_task_outputs.own_campaign_output_folders(number)
     except ForeignOrMissingCampaignFile:
         return {}, []
     return own_task_outputs.read_task_output_tails(tasks, own_task_outputs.ERR, LAST_BYTES, locations)

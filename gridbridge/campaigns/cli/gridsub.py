@@ -206,7 +206,7 @@ def gridsub(
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Submit the campaign of the command line, or from a login node's relay."""
-    if (again := typed.retry()) and (transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS)):
+    if (again := typed.retry()) and (transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS)):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
@@ -215,14 +215,14 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Submit a parsed campaign, or with --check preview its tasks."""
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
-    if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
+    if transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         # modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
 
         return gridsub_check_preview.print_submission_check(parsed)
-    admitted = admission_rules.require_admission_by_rules(parsed)
+    admitted = admission_rules.admit_campaign_by_site_rules(parsed)
     return _report(_submitted(admitted), admitted, options)
 
 
@@ -244,7 +244,7 @@ def _submitted(admitted: ParsedJdl) -> int:
 def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
-    if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
+    if transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS):
         return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
@@ -272,12 +272,12 @@ def _waited(number: int, is_wait: bool) -> int:
 
 def _sent_here() -> ParsedJdl:
     """Read from standard input a campaign that a login node has parsed."""
-    return new_campaigns.decode_parsed_jdl(sys.stdin.buffer.read())
+    return new_campaigns.decode_jdl_from_login_node(sys.stdin.buffer.read())
 
 
 def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
     """Submit a campaign on the transfer host, with all that it needs of this host."""
-    return _gone_on(transfer_host, ["--ready"], options, new_campaigns.encode_parsed_jdl(parsed))
+    return _gone_on(transfer_host, ["--ready"], options, new_campaigns.encode_jdl_for_transfer_host(parsed))
 
 
 def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:

@@ -169,7 +169,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
-    admission_rules.require_unchanged_by_rules(parsed)
+    admission_rules.require_unchanged_by_site_rules(parsed)
     if is_check:
         output.print_line(f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored")
         return 0

@@ -63,7 +63,7 @@ class SubmissionPreview:
     before: int  # waiting tasks of other campaigns, which are served first
 
 
-def preview_campaign(
+def preview_tasks_by_cluster(
     parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
     """Return how many tasks of an admitted campaign each cluster would get now."""
@@ -76,7 +76,7 @@ def preview_campaign(
     free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
     slots_by_cluster = {
-        cluster.name: cluster.slots for cluster in published_events_and_tasks.published_grid_clusters(folder)
+        cluster.name: cluster.slots for cluster in published_events_and_tasks.published_campaign_clusters(folder)
     }
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
@@ -163,13 +163,13 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCy
 
 def _stressed(folder: str) -> tuple[str, ...]:
     """Return the clusters that were under stress in the runner's last cycle."""
-    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
-    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:
@@ -199,7 +199,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     if admission.refusal:
         output.print_error(f"gridsub: {printable_text(admission.refusal)}")
         return REFUSED
-    previewed = preview_campaign(parsed, admission)
+    previewed = preview_tasks_by_cluster(parsed, admission)
     output.print_line(f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:
         output.print_line(_sentence(cluster))

@@ -29,7 +29,7 @@ REST = 50  # columns for numbers and bar
 Look = Callable[[], Sequence[ShownCampaign]]
 
 
-def show_campaigns_until_end(
+def watch_campaigns_until_end(
     look: Look, pause: Callable[[float], None] = time.sleep, print_line: Callable[[str], None] | None = None
 ) -> None:
     """Show the progress of campaigns until each campaign has ended."""

@@ -30,7 +30,7 @@ EITHER = "{}: {} was not reached, or the connection was lost"
 HANDED_OVER = b"\n"  # input of the remote command: once read, the command has started
 
 
-def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
+def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
     """Return the host that must run the command; empty for this host or if none is set."""
     if os.path.isdir(folder):
         return ""
@@ -69,7 +69,7 @@ def run_here_or_on_transfer_host(
     connection.
     """
     words = sys.argv[1:]
-    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_use()
+    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
@@ -78,7 +78,7 @@ def run_here_or_on_transfer_host(
         error_boundary.run_program(command, name)
     files = writes(options, words)
     if files:
-        sys.exit(run_and_fetch_output_files(transfer_host, name, files))
+        sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
     sys.exit(run_on_transfer_host(transfer_host, name, words, lost, changes=changes(options)))
 
 
@@ -100,7 +100,7 @@ def run_on_transfer_host(
     return UNANSWERED if is_begun else lost
 
 
-def run_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
+def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
     """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)

@@ -17,17 +17,17 @@ from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,
-    HostClockWatch,
+    HostClockJumpDetector,
     NikitaCancelRequestHandler,
-    listed_campaign_tasks,
+    campaign_tasks_in_snapshots,
 )
-from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerTimeBudget
+from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerCallTimeBudget
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import count_usable_slots
 from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    CampaignPreemptionRows,
+    LocalJobPreemptionRows,
     Marked,
     TaskDeletionMarkRows,
 )
@@ -71,7 +71,7 @@ class ArrayTaskDeleter(Protocol):
         ...
 
 
-class Nikita:
+class NikitaDeletionCycle:
     """Gathers, decides and applies one cycle of task deletions."""
 
     def __init__(
@@ -95,14 +95,14 @@ class Nikita:
         self.journal = DecisionJournal(self.database)
         self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(self.database)
-        self._tries = CampaignAttemptRows(self.database, self._campaigns)
+        self._tries = TaskAttemptRows(self.database, self._campaigns)
         self._marks = TaskDeletionMarkRows(self.database)
         self._arrays: dict[tuple[int, int], CampaignArray] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
-        self._watch = HostClockWatch(clock, watched)
-        self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
-        self._ways = CampaignPreemptionRows(self.database)
+        self._watch = HostClockJumpDetector(clock, watched)
+        self._turns = OwnerCallTimeBudget(self._campaigns, clock, policy.failures)
+        self._ways = LocalJobPreemptionRows(self.database)
         self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 
     def gather(self) -> NikitaSituation:
@@ -143,7 +143,7 @@ class Nikita:
             and _key(array) not in epilogues
         ]
         self._arrays = {_key(array): array for array in arrays}
-        listed_parts = listed_campaign_tasks(arrays, answers, campaigns, marks, leaps, steps)
+        listed_parts = campaign_tasks_in_snapshots(arrays, answers, campaigns, marks, leaps, steps)
         return NikitaSituation(
             now=self._clock.now(),
             parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
@@ -263,7 +263,7 @@ class NikitaDaemon:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
-        self._nikita = Nikita(policy, clock, is_dry=is_dry)
+        self._nikita = NikitaDeletionCycle(policy, clock, is_dry=is_dry)
 
     @property
     def pause_s(self) -> float:
@@ -271,8 +271,8 @@ class NikitaDaemon:
         return self._policy.nikita.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[Nikita]:
-        """Carry out cancel requests, then yield a Nikita for one cycle."""
+    def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
+        """Carry out cancel requests, then yield a NikitaDeletionCycle for one cycle."""
         if not self._is_dry:
             NikitaCancelRequestHandler(self._nikita.database, self._clock).take()
         yield self._nikita
@@ -283,7 +283,7 @@ class NikitaDaemon:
 
     def recover(self) -> None:
         """Reopen the state file."""
-        self._nikita = Nikita(self._policy, self._clock)
+        self._nikita = NikitaDeletionCycle(self._policy, self._clock)
 
     def release(self) -> None:
         """Close the state file."""

@@ -12,7 +12,7 @@ from gridbridge.model.campaigns.preemption import BlockedLocalRequest
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 
-PROGRAM = "nikita"
+NIKITA_PROGRAM = "nikita"
 
 
 def nikita_journal_entry(
@@ -21,7 +21,11 @@ def nikita_journal_entry(
     """Return the journal entry of a decision; None if no task is deleted."""
     sentences = rules.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
-    return make_journal_entry(PROGRAM, now, {"seen": encode_model_value(situation)}, sentences) if sentences else None
+    return (
+        make_journal_entry(NIKITA_PROGRAM, now, {"seen": encode_model_value(situation)}, sentences)
+        if sentences
+        else None
+    )
 
 
 def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
@@ -31,7 +35,7 @@ def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[
             yield request
 
 
-def replay_nikita_decision(row: Mapping[str, Any]) -> list[str]:
+def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
     """Repeat a journalled decision from its stored situation; return its actions."""
     return rules.describe_nikita_deletions(
         rules.plan_nikita_deletions(decode_model_value(row["seen"], NikitaSituation))

@@ -14,7 +14,7 @@ from gridbridge.batch.batch_adapter_table import adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files, clocks_at_last_nikita_cycle
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, Marked
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
@@ -56,7 +56,7 @@ KEPT = timedelta(days=7)  # age after which preemptions for a job are forgotten
 _log = logging.getLogger(__name__)
 
 
-def listed_campaign_tasks(
+def campaign_tasks_in_snapshots(
     arrays: Iterable[CampaignArray],
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
@@ -152,7 +152,7 @@ def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tup
 class BlockedLocalJobFinder:
     """Finds local jobs that wait for slots or resources held by best-effort tasks."""
 
-    def __init__(self, policy: Policy, ways: CampaignPreemptionRows, clock: Clock) -> None:
+    def __init__(self, policy: Policy, ways: LocalJobPreemptionRows, clock: Clock) -> None:
         self._policy = policy
         self._ways = ways
         self._clock = clock
@@ -223,7 +223,7 @@ def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
     _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
 
 
-class HostClockWatch:
+class HostClockJumpDetector:
     """Detects jumps of this host's clock between cycles, also between processes of cron."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:

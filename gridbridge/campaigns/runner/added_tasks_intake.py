@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import NewCampaignFile
+from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
+from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -19,7 +19,7 @@ MOST_PARTS = 1000  # most files of added tasks per campaign: root lists them for
 
 ANOTHER = "another file came by this name"
 
-Judge = Callable[[NewCampaignFile, Campaign], str]  # returns the rules' refusal of the tasks, or ""
+Judge = Callable[[NewCampaignOrAddedTasksFile, Campaign], str]  # returns the rules' refusal of the tasks, or ""
 
 
 class AddedTasksIntake:
@@ -29,7 +29,7 @@ class AddedTasksIntake:
         self, database: StateFile, judge: Judge, register: CampaignNumberRegister, folder: str = CAMPAIGNS
     ) -> None:
         self._campaigns = CampaignRows(database)
-        self._parts = AddedTaskPartRows(database, self._campaigns)
+        self._parts = AddedTaskRows(database, self._campaigns)
         self._judge = judge
         self._given = register
         self._folder = folder
@@ -40,7 +40,7 @@ class AddedTasksIntake:
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewCampaignFile) -> AddedTasks | str:
+    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> AddedTasks | str:
         """Store a file of added tasks as a part of its campaign; return the part or a refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
@@ -63,7 +63,7 @@ class AddedTasksIntake:
             is_known = False
         return not is_known
 
-    def _forgotten(self, campaign: Campaign) -> NewCampaignFile | None:
+    def _forgotten(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
         """Return the next file of added tasks if the state file lacks its tasks, else None."""
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
@@ -74,7 +74,7 @@ class AddedTasksIntake:
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
-    def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> AddedTasks:
+    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AddedTasks:
         part = AddedTasks(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
@@ -85,7 +85,7 @@ class AddedTasksIntake:
         self._grown.add(campaign.number)
         return part
 
-    def _problem(self, new_file: NewCampaignFile, campaign: Campaign) -> str:
+    def _problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         """Return why a campaign cannot get this file's tasks; empty if it can."""
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.acts.array_submission import (
-    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
+    RootCampaignRefusal,
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
@@ -66,7 +66,7 @@ class CampaignArrayCommands(Protocol):
 HANGS_S = 5.0
 TURN_S = 60.0  # time for calls per cycle, owner and cluster; as long as the longest call
 # errors that the program itself returned, so that the call did not hang
-ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, CampaignRefusedByRoot)
+ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of an owner, name of a cluster
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class _Pause:
     for_s: float
 
 
-class OwnerTimeBudget:
+class OwnerCallTimeBudget:
     """Limits the time that each owner's calls at each cluster may take."""
 
     def __init__(self, campaigns: CampaignRows, clock: Clock, failures: FailuresSection) -> None:
@@ -156,7 +156,7 @@ class CampaignArraySubmitter:
         clock: Clock,
         settle: Callable[[CampaignArray, ArraySubmissionResult], None],
         most: int,
-        turns: OwnerTimeBudget,
+        turns: OwnerCallTimeBudget,
     ) -> None:
         self._campaigns = campaigns
         self._acts = acts

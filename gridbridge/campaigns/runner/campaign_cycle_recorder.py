@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
 from gridbridge.decisions.campaigns.competing_attempts import (
@@ -36,13 +36,13 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 
-class CampaignStatisticsRecorder:
+class CycleStatisticsRecorder:
     """Writes a cycle's statistics and missing tasks into the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
         self._marks = TaskDeletionMarkRows(database)
-        self._missing = MissingTaskRows(database)
+        self._missing = TaskMissingAtClusterRows(database)
 
     def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, within the transaction that stores their ends."""
@@ -71,14 +71,14 @@ class CampaignStatisticsRecorder:
 PRIORITIES = {TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST}
 
 
-class CampaignTaskEndRecorder:
+class TaskAndCampaignEndRecorder:
     """Records the ends of tasks, arrays and campaigns in the state file."""
 
-    def __init__(self, database: StateFile, observations: CampaignStatisticsRecorder, clock: Clock) -> None:
+    def __init__(self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
-        self._events = CampaignEventRows(database)
+        self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock

@@ -41,7 +41,7 @@ class _DatedForecast:
     services: tuple[CampaignRunTimesAtCluster, ...]
 
 
-class CampaignForecastUpdater:
+class CampaignCompletionForecasts:
     """Holds the current completion forecasts of all running campaigns."""
 
     def __init__(

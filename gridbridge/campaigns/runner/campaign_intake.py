@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count as counting
 
-from gridbridge.campaigns.nikita.nikita_queries import HostClockWatch
+from gridbridge.campaigns.nikita.nikita_queries import HostClockJumpDetector
 from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import (
@@ -18,15 +18,15 @@ from gridbridge.campaigns.runner.owner_requests import (
     CampaignOwnerRequestHandler,
     Do,
     execute_owner_request,
-    ignore_changed_campaigns,
+    ignore_campaigns_to_change,
 )
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
-from gridbridge.campaigns.store.campaign_files import NewCampaignFile
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
+from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.submission import admission_rules
-from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
+from gridbridge.campaigns.submission.jdl_limits import campaign_file_jdl_mismatch, jdl_limit_violation
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
@@ -61,7 +61,7 @@ MB = 1_000_000
 _log = logging.getLogger(__name__)
 
 
-class CampaignIntake:
+class CampaignAndRequestIntake:
     """Accepts campaign files and owners' requests from the inbox."""
 
     def __init__(
@@ -71,16 +71,16 @@ class CampaignIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = admission_rules.load_admission_rules,
+        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = admission_rules.load_site_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: RunnerSection = USUAL,
-        begin: Begin = ignore_changed_campaigns,
+        begin: Begin = ignore_campaigns_to_change,
         watched: str = RUNNER_CLOCKS,
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
-        self._kept_parts = AddedTaskPartRows(database, self._campaigns)
-        self._events = CampaignEventRows(database)
+        self._kept_parts = AddedTaskRows(database, self._campaigns)
+        self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignNumberRegister(folder)
         self._requests = CampaignOwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
@@ -95,7 +95,7 @@ class CampaignIntake:
         self._folder = folder
         self._published = published
         self._rules = rules
-        self._watch = HostClockWatch(clock, watched)
+        self._watch = HostClockJumpDetector(clock, watched)
         self._waiting: set[str] = set()  # tokens of files whose failure was logged
         self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
 
@@ -205,7 +205,7 @@ class CampaignIntake:
             CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
         )
         self._events.open_once(replace(event, why=why))
-        published_campaign_files.mark_pending_publications(
+        published_campaign_files.mark_campaigns_being_published(
             {*published_campaign_files.campaigns_half_published(self._published), campaign}, self._published
         )
 
@@ -218,7 +218,7 @@ class CampaignIntake:
         longer.
         """
         now = self._clock.now()
-        answers = campaign_files.campaign_answer_path("", self._published)
+        answers = campaign_files.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
         before = now - KEPT - sum_clock_jumps(self._watch.look())
         self._watch.keep()
@@ -239,14 +239,14 @@ class CampaignIntake:
         """Return the campaigns that got tasks since the last call."""
         return self._parts.grown()
 
-    def _take(self, token: str, new_file: NewCampaignFile | str) -> bool:
+    def _take(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
         """Store the campaign, then publish the answer, then rename the file.
 
         Each step can be repeated after a kill.
         """
-        if isinstance(new_file, NewCampaignFile) and not new_file.owner:
+        if isinstance(new_file, NewCampaignOrAddedTasksFile) and not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account now")
-        if isinstance(new_file, NewCampaignFile) and new_file.adds_to is not None:
+        if isinstance(new_file, NewCampaignOrAddedTasksFile) and new_file.adds_to is not None:
             return self._take_part(new_file)
         existing = self._campaigns.of_token(token)
         campaign = existing or (new_file if isinstance(new_file, str) else self._new(new_file))
@@ -259,11 +259,11 @@ class CampaignIntake:
             campaign = replace(campaign, number=self._free_number())
             self._campaigns.add(campaign, token)
         self._given.note(campaign.number, campaign.uid, campaign.digest)
-        campaign_files.publish_campaign_answer(token, {"campaign": campaign.number}, self._published)
-        campaign_files.rename_to_campaign_number(token, campaign.number, self._folder)
+        campaign_files.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
+        campaign_files.rename_file_to_campaign_number(token, campaign.number, self._folder)
         return not existing
 
-    def _take_part(self, new_file: NewCampaignFile) -> bool:
+    def _take_part(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
         """Store a file of added tasks, publish the answer, then rename the file."""
         part = self._parts.keep(new_file)
         if isinstance(part, str):
@@ -271,8 +271,8 @@ class CampaignIntake:
             return False
         self._given.note(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
-        campaign_files.publish_campaign_answer(new_file.token, reply, self._published)
-        campaign_files.rename_to_campaign_number(new_file.token, part.campaign, self._folder, part.number)
+        campaign_files.publish_answer_to_sender(new_file.token, reply, self._published)
+        campaign_files.rename_file_to_campaign_number(new_file.token, part.campaign, self._folder, part.number)
         return True
 
     def _free_number(self) -> int:
@@ -285,13 +285,13 @@ class CampaignIntake:
         if self._quota.allows(uid):
             _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
-        campaign_files.publish_campaign_answer(token, {"refused": message}, self._published)
+        campaign_files.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files.remove_refused_inbox_file(token, self._folder)
 
-    def _new(self, new_file: NewCampaignFile) -> Campaign | str:
+    def _new(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         return self._too_much(new_file) or self._campaign(new_file)
 
-    def _too_much(self, new_file: NewCampaignFile) -> str:
+    def _too_much(self, new_file: NewCampaignOrAddedTasksFile) -> str:
         """Return a refusal if a person has too many or too large campaign files."""
         parts = self._kept_parts.of_person(new_file.uid)
         held, size = campaign_files.measure_person_campaign_files(parts, new_file.uid, self._folder)
@@ -303,7 +303,7 @@ class CampaignIntake:
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
 
-    def _campaign(self, new_file: NewCampaignFile) -> Campaign | str:
+    def _campaign(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         """Return the campaign of a file, or a refusal; any program may have written the file."""
         try:
             jdl = decode_model_value(new_file.header, Jdl)
@@ -317,7 +317,7 @@ class CampaignIntake:
             return "no task, or no cluster"
         if new_file.tasks > MOST_TASKS:
             return f"{new_file.tasks} tasks; at most {MOST_TASKS}"
-        if problem := jdl_limit_violations(jdl) or jdl_header_mismatch(new_file.header, jdl):
+        if problem := jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl):
             return problem
         if problem := self._unsettled(new_file, jdl):
             return problem
@@ -333,12 +333,12 @@ class CampaignIntake:
             jdl=jdl,
         )
 
-    def _unsettled_part(self, new_file: NewCampaignFile, campaign: Campaign) -> str:
+    def _unsettled_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         """Return why the site's rules refuse a campaign with the added tasks."""
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
-    def _unsettled(self, new_file: NewCampaignFile, jdl: Jdl) -> str:
+    def _unsettled(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
         """Return why the site's admission rules refuse a campaign.
 
         gridsub applied the same rules before it submitted the file.
@@ -351,6 +351,6 @@ class CampaignIntake:
             return f"the site's admission rules are wrong: {error}"
 
 
-def _is_of(campaign: Campaign, new_file: NewCampaignFile) -> bool:
+def _is_of(campaign: Campaign, new_file: NewCampaignOrAddedTasksFile) -> bool:
     """Return whether a file is the one that created a campaign."""
     return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

@@ -9,7 +9,7 @@ from functools import partial
 
 from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.decisions.campaigns import notification_composition as rules
@@ -67,15 +67,15 @@ class SubscriptionRequestHandler:
             return OwnerRequestReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
-            campaign_files.keep_subscription_for_root(subscription.token, self._folder)
+            campaign_files.keep_subscription_file_for_root(subscription.token, self._folder)
         if before and before.token != subscription.token:
-            campaign_files.remove_kept_subscription(before.token, self._folder)
+            campaign_files.remove_root_subscription_file(before.token, self._folder)
         return OwnerRequestReply.DONE
 
     def _unsubscribe(self, subscription: NotificationSubscription) -> OwnerRequestReply:
         before = self._subscriptions.remove(subscription)
         if before:
-            campaign_files.remove_kept_subscription(before.token, self._folder)
+            campaign_files.remove_root_subscription_file(before.token, self._folder)
         return OwnerRequestReply.DONE if before else OwnerRequestReply.UNKNOWN
 
     def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | OwnerRequestReply:
@@ -152,7 +152,7 @@ class CampaignNotifier:
         deliver: Tell = stress_and_mail_programs.deliver_notification,
     ) -> None:
         self._subscriptions = NotificationSubscriptionRows(database)
-        self._events = CampaignEventRows(database)
+        self._events = EventAndSuccessRecordRows(database)
         self._campaigns = CampaignRows(database)
         self._policy = policy
         self._clock = clock

@@ -37,7 +37,7 @@ class CampaignProgramFactory(Protocol):
         ...
 
 
-class OneLineErrorParser(argparse.ArgumentParser):
+class OneLineErrorArgumentParser(argparse.ArgumentParser):
     """An argument parser that reports a wrong option in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
@@ -66,7 +66,7 @@ def start_campaign_program(
 
 
 def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
-    options = OneLineErrorParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
+    options = OneLineErrorArgumentParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
     until = f"go on until SIGTERM, every {every_s} s"
     options.add_argument("--loop", action="store_true", help=until)
     options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")

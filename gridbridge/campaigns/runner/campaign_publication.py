@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import campaign_capacity_by_cluster as room_of
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
@@ -45,14 +45,14 @@ class CampaignPublisher:
         self,
         database: StateFile,
         campaigns: CampaignRows,
-        forecasts: CampaignForecastUpdater,
+        forecasts: CampaignCompletionForecasts,
         clock: Clock,
         folder: str = PUBLISHED,
     ) -> None:
         self._campaigns = campaigns
         self._forecasts = forecasts
         self._tasks = CampaignTaskRows(database)
-        self._events = CampaignEventRows(database)
+        self._events = EventAndSuccessRecordRows(database)
         self._clock = clock
         self._folder = folder
         self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
@@ -76,7 +76,7 @@ class CampaignPublisher:
         whole = ShownCampaigns(
             at=self._clock.now(), campaigns=tuple(map(self._forecasts.add_to, shown)), errors=self._forecasts.errors()
         )
-        published_campaign_files.publish_campaign_value(whole, self._folder)
+        published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
 
     def _sinks(self) -> dict[int, list[str]]:
         """Return by campaign the black-hole clusters that its owner has not trusted again."""
@@ -102,7 +102,7 @@ class CampaignPublisher:
         cycle = ShownTaskSendReasons(
             at=now, free_slots=free, besteffort_slots=for_besteffort, reasons=reasons, stressed=stressed
         )
-        published_campaign_files.publish_campaign_value(cycle, self._folder)
+        published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
         """Record the campaigns whose tasks a cycle may change.
@@ -113,7 +113,7 @@ class CampaignPublisher:
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         self._killed |= self._removed()
         self._begun |= {*campaigns}
-        published_campaign_files.mark_pending_publications(self._begun | self._killed, self._folder)
+        published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
         """Return the campaigns with submitted tasks whose published files are missing."""
@@ -133,7 +133,7 @@ class CampaignPublisher:
         self._killed.clear()
         self._begun.clear()
         self._show_touched(other_attempts, are_asked=are_asked)
-        published_campaign_files.clear_pending_publications(self._folder)
+        published_campaign_files.clear_campaigns_being_published(self._folder)
 
     def _show_touched(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
@@ -152,7 +152,7 @@ class CampaignPublisher:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
-            published_campaign_files.append_published_end_counts(
+            published_campaign_files.append_published_task_end_counts(
                 campaign, sum_task_end_counts(task_ends, now), self._folder
             )
 
@@ -160,13 +160,13 @@ class CampaignPublisher:
         """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
         now, state = self._clock.now(), self._state(campaign)
         counted = tuple(
-            end.taken_back() for end in published_campaign_files.read_published_task_ends(campaign, self._folder)
+            end.taken_back() for end in published_campaign_files.read_published_task_end_counts(campaign, self._folder)
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
             ends = (count_ended_task(task, now, state) for task in shown if task.has_ended)
             counted = sum_task_end_counts((*counted, *ends), now)
-        published_campaign_files.append_published_end_counts(campaign, counted, self._folder)
+        published_campaign_files.append_published_task_end_counts(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
         stored_campaign = self._campaigns.find(campaign)
@@ -175,7 +175,7 @@ class CampaignPublisher:
     def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
-        published_campaign_files.publish_campaign_tasks(campaign, part, shown, self._folder)
+        published_campaign_files.publish_campaign_task_file(campaign, part, shown, self._folder)
         return shown
 
 
@@ -227,14 +227,16 @@ class EventAndCapacityPublisher:
     def __init__(self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED) -> None:
         self._policy = policy
         self._folder = folder
-        self._events = CampaignEventRows(database)
+        self._events = EventAndSuccessRecordRows(database)
         self._clock = clock
 
     def show(self) -> tuple[CampaignEvent, ...]:
         """Publish open and recently closed events; return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
-        published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=now, events=events), self._folder)
+        published_campaign_files.publish_campaign_value_by_class(
+            ShownCampaignEvents(at=now, events=events), self._folder
+        )
         return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
@@ -242,7 +244,7 @@ class EventAndCapacityPublisher:
     ) -> None:
         """Publish cluster capacities; `other_snapshots` are of clusters not queried."""
         grid = ShownCampaignClusters(at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots)))
-        published_campaign_files.publish_campaign_value(grid, self._folder)
+        published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
 
     def _clusters(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]

@@ -12,16 +12,16 @@ from datetime import timedelta
 from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner import campaign_journal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
+from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageAccounting
+from gridbridge.campaigns.runner.campaign_usage_accounting import FairShareUsageAccounting
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
@@ -86,17 +86,17 @@ class CampaignRunnerCycle:
         campaigns = CampaignRows(self.database)
         require_unchanged_site_name(policy.site.cluster, campaigns, is_dry=is_dry)
         self._predictions = predictions = CampaignStatisticsRows(self.database)
-        self._forecasts = CampaignForecastUpdater(campaigns, predictions, clock, policy.runner.interval_s)
-        self._shares = CampaignUsageAccounting(policy, campaigns, CampaignUsageRows(self.database), clock)
+        self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
+        self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
         marks = TaskDeletionMarkRows(self.database)
         self._updator = CampaignSituationGatherer(policy, self.database, predictions, marks, clock, is_dry=is_dry)
-        observations, most = CampaignStatisticsRecorder(self.database), policy.runner.max_tasks
+        observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
             self.database, observations, clock, policy.failures, most=most, ownerless=self._delete_for_nobody
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
-        self._intake = CampaignIntake(
+        self._intake = CampaignAndRequestIntake(
             self.database,
             frozenset(policy.clusters),
             clock,
@@ -179,7 +179,9 @@ class CampaignRunnerCycle:
             self._predictions.forget_ends(now - ENDS_KEPT)
 
 
-def empty_campaign_inbox(take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock) -> None:
+def take_in_inbox_before_cycle(
+    take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
+) -> None:
     """Empty the inbox before a cycle, for at most 20 seconds.
 
     Each call of `take` processes a few files per person, so that nobody waits for another person's
@@ -212,7 +214,7 @@ class CampaignRunnerDaemon:
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
         """Empty the inbox, then give the runner for one cycle."""
         if not self._is_dry:
-            empty_campaign_inbox(self.runner.take_in, self.runner.untaken, self._clock)
+            take_in_inbox_before_cycle(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
             print(UNTAKEN.format(len(untaken)))  # noqa: T201 - dry runs print their sentences
         self._has_taken = False

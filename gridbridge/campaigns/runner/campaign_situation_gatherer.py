@@ -10,30 +10,37 @@ from dataclasses import dataclass
 
 from gridbridge.campaigns.acts import array_submission as at_clusters
 from gridbridge.campaigns.acts import stress_and_mail_programs
-from gridbridge.campaigns.runner.campaign_straggler_finder import CampaignStragglerFinder, positions_of_nonlast_attempts
+from gridbridge.campaigns.runner.campaign_straggler_finder import (
+    CampaignStragglerFinder,
+    earlier_live_attempt_positions,
+)
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
     arrays_with_all_tasks_waiting,
     campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
     elapsed_seconds_of_running_tasks,
-    listed_task_indices,
     running_task_indices,
+    task_indices_in_snapshot,
 )
 from gridbridge.campaigns.runner.cluster_queries import (
-    ArrayLimitCache,
+    ClusterArrayLimitCache,
     ClusterSnapshotFetcher,
+    query_array_task_ends,
     query_live_task_indices,
-    query_task_ends,
 )
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
-from gridbridge.campaigns.runner.root_ledger_closing import LedgerStateMismatchDetector
+from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerStateComparison
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import Marked, MissingTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+    Marked,
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+)
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (
     NO_CANCELLATION_MARKS,
@@ -122,16 +129,16 @@ class CampaignSituationGatherer:
         self._policy = policy
         self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignAttemptRows(database, self._campaigns)
+        self._tries = TaskAttemptRows(database, self._campaigns)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
-        self._events = CampaignEventRows(database)
-        self._limits = ArrayLimitCache(policy, clock)
+        self._events = EventAndSuccessRecordRows(database)
+        self._limits = ClusterArrayLimitCache(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing = MissingAttemptTracker(MissingTaskRows(database), clock, ran, is_dry=is_dry)
-        self._restored = LedgerStateMismatchDetector(self._campaigns, ledger_arrays)
+        self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
+        self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
         self._disputed: list[AttemptOutcomeAtCluster] = []  # disputed attempts of the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
         self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
@@ -152,7 +159,7 @@ class CampaignSituationGatherer:
         by_task = group_attempts_by_task(rivals)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
-        extra = positions_of_nonlast_attempts(rivals)
+        extra = earlier_live_attempt_positions(rivals)
         self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = _at_clusters(arrays, select_clusters_declared_lost(events, dropped))
@@ -326,14 +333,14 @@ class CampaignSituationGatherer:
     def _ends(
         self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
     ) -> dict[CampaignArray, ReportedEnds]:
-        return query_task_ends(self._policy, indices, late)
+        return query_array_task_ends(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return query_live_task_indices(self._policy, arrays)
 
     def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         """Return the missing attempts of an array; None if its cluster lists all of it."""
-        listed = listed_task_indices(array, snapshot)
+        listed = task_indices_in_snapshot(array, snapshot)
         self._missing.observe(array, listed, running_task_indices(array, snapshot))
         if len(listed) == array.size:
             return None

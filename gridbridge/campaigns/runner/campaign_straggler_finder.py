@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask, group_attempts_by_task
 from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
@@ -32,7 +32,7 @@ class CampaignStragglerFinder:
 
     def __init__(self, campaigns: CampaignRows, limits: FinalizeSection) -> None:
         self._campaigns = campaigns
-        self._tries = CampaignAttemptRows(campaigns.database, campaigns)
+        self._tries = TaskAttemptRows(campaigns.database, campaigns)
         self._limits = limits
 
     def look(
@@ -186,7 +186,7 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
     return any(rival.outcome is TaskAttemptOutcome.SUCCESS for rival in rivals)
 
 
-def positions_of_nonlast_attempts(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
+def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
     """Return the positions of live attempts other than the last one of each task.
 
     A position is campaign, array and index. Forecasts count a task once, by its last attempt.

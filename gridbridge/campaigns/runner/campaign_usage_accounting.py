@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.decisions.campaigns.fairshare import add_ended_tasks_to_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, map_arrays_to_clusters
@@ -25,10 +25,10 @@ FORGOTTEN_S = 1.0  # usage in slot-seconds below which it is deleted as negligib
 NEVER_S = 1e9  # stands for the mean duration at a cluster without any success
 
 
-class CampaignUsageAccounting:
+class FairShareUsageAccounting:
     """Reads and updates the usage that orders campaigns of different owners."""
 
-    def __init__(self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsageRows, clock: Clock) -> None:
+    def __init__(self, policy: Policy, campaigns: CampaignRows, usage: CampaignSlotUsageRows, clock: Clock) -> None:
         self._section = policy.metascheduler
         lists = (self._section.priorities, *(section.affinity for section in policy.campaigns.values()))
         self._asks_groups = self._section.share_by is FairShareUnit.GROUP or "@" in "".join(lists)

@@ -67,7 +67,7 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     return sum(queue.slots_total for queue in working)
 
 
-def listed_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
+def task_indices_in_snapshot(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's tasks that its cluster lists."""
     return _indices(array, snapshot.jobs.get(array.job_id, ()))
 

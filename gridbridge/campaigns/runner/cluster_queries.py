@@ -9,7 +9,7 @@ from typing import TypeVar
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
-from gridbridge.campaigns.acts.array_submission import array_job_name, drop_foreign_array_jobs
+from gridbridge.campaigns.acts.array_submission import array_job_name, snapshot_without_foreign_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import CampaignArray
@@ -67,7 +67,9 @@ class ClusterSnapshotFetcher:
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
         answers = ((name, shared_answers[name].snapshot) for name in names)
         return {
-            name: drop_foreign_array_jobs(self._policy, snapshot, submitted) for name, snapshot in answers if snapshot
+            name: snapshot_without_foreign_jobs(self._policy, snapshot, submitted)
+            for name, snapshot in answers
+            if snapshot
         }
 
     def recent_snapshots(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
@@ -113,7 +115,7 @@ def _query_cluster(
         return SharedClusterSnapshot(trouble=describe_error(error))
 
 
-def query_task_ends(
+def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
     """Query each cluster once for ends of array tasks at these indices.
@@ -190,7 +192,7 @@ def _tell_none(array: CampaignArray, error: GridbridgeError) -> None:
     _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
 
 
-class ArrayLimitCache:
+class ClusterArrayLimitCache:
     """Caches the array limits that clusters reported."""
 
     def __init__(self, policy: Policy, clock: Clock) -> None:

@@ -10,17 +10,17 @@ from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     CampaignArraySubmitter,
     OwnerCallPostponement,
-    OwnerTimeBudget,
+    OwnerCallTimeBudget,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder, CampaignTaskEndRecorder
-from gridbridge.campaigns.runner.root_ledger_closing import EndedCampaignLedgerCloser
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerCampaignCloser
 from gridbridge.campaigns.runner.submission_failure_events import (
-    SubmissionResultRecorder,
-    SubmitFailureEventRecorder,
+    ArrayFailureEventRecorder,
+    ArraySubmissionResultRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
@@ -51,7 +51,7 @@ class CampaignPlanExecutor:
     def __init__(
         self,
         database: StateFile,
-        observations: CampaignStatisticsRecorder,
+        observations: CycleStatisticsRecorder,
         clock: Clock,
         failures: FailuresSection,
         acts: CampaignArrayCommands = array_submission,
@@ -59,17 +59,17 @@ class CampaignPlanExecutor:
         ownerless: Callable[[CampaignArray], int] | None = None,
     ) -> None:
         self._campaigns = campaigns = CampaignRows(database)
-        self._tries = CampaignAttemptRows(database, campaigns)
+        self._tries = TaskAttemptRows(database, campaigns)
         self._copies = SpeculativeAttemptRows(database, campaigns)
         self._clock = clock
-        self._troubles = troubles = SubmitFailureEventRecorder(CampaignEventRows(database), clock, failures)
+        self._troubles = troubles = ArrayFailureEventRecorder(EventAndSuccessRecordRows(database), clock, failures)
         self._acts = acts
         self._ownerless = ownerless  # deletes arrays whose owner's account is gone
-        self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
-        self._noting = noting = CampaignTaskEndRecorder(database, observations, clock)
-        self._answers = answers = SubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
+        self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
+        self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
+        self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         self._submissions = CampaignArraySubmitter(campaigns, acts, clock, answers.settle, most, turns)
-        self._ends = EndedCampaignLedgerCloser(campaigns, acts)
+        self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 
     def touched(self) -> tuple[TaskAttempt, ...]:

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterable, Set
 
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, Place
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import Place, TaskMissingAtClusterRows
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
@@ -27,7 +27,7 @@ class MissingAttemptTracker:
     """Tracks tasks that their clusters do not list and whose ends are unknown."""
 
     def __init__(
-        self, missing_tasks: MissingTaskRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
+        self, missing_tasks: TaskMissingAtClusterRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
     ) -> None:
         """Load what earlier runs stored; `path` is the file of started tasks."""
         self._is_dry = is_dry

@@ -12,10 +12,10 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder, CampaignTaskEndRecorder
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -86,12 +86,12 @@ def execute_owner_request(
         reply = does[request.verb](request)
     except PartlyDoneOwnerRequest:
         return False
-    campaign_files.publish_campaign_answer(request.token, reply, published)
-    campaign_files.remove_answered_request(request.token, folder)
+    campaign_files.publish_answer_to_sender(request.token, reply, published)
+    campaign_files.remove_answered_request_file(request.token, folder)
     return True
 
 
-def ignore_changed_campaigns(_: Iterable[int]) -> None:
+def ignore_campaigns_to_change(_: Iterable[int]) -> None:
     """Ignore which campaigns' tasks will change."""
 
 
@@ -116,8 +116,8 @@ class CampaignOwnerRequestHandler:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        take_up: Callable[[int, str], None] = array_submission.reopen_ended_campaign,
-        begin: Begin = ignore_changed_campaigns,
+        take_up: Callable[[int, str], None] = array_submission.reopen_campaign_in_root_ledger,
+        begin: Begin = ignore_campaigns_to_change,
         register: CampaignNumberRegister | None = None,
     ) -> None:
         self._begin = begin
@@ -129,11 +129,11 @@ class CampaignOwnerRequestHandler:
         self._tasks = CampaignTaskRows(database)
         self._touched: list[TaskAttempt] = []
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignAttemptRows(database, self._campaigns)
-        self._events = CampaignEventRows(database)
+        self._tries = TaskAttemptRows(database, self._campaigns)
+        self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._clock = clock
-        self._noting = CampaignTaskEndRecorder(database, CampaignStatisticsRecorder(database), clock)
+        self._noting = TaskAndCampaignEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request and event
@@ -296,7 +296,7 @@ class CampaignOwnerRequestHandler:
         if self._campaigns.is_unfinished(campaign.number):
             return OwnerRequestReply.NOT_ENDED
         campaign_files.remove_campaign_files(campaign.number, self._folder)
-        published_campaign_files.remove_published_tasks(campaign.number, self._published)
+        published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
         self._tasks.drop_attempts(campaign.number)
         with self._database.transaction():

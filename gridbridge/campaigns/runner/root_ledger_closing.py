@@ -17,7 +17,7 @@ AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call to root's 
 _log = logging.getLogger(__name__)
 
 
-class EndedCampaignLedgerCloser:
+class RootLedgerCampaignCloser:
     """Closes ended campaigns in root's ledger."""
 
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
@@ -45,7 +45,7 @@ class EndedCampaignLedgerCloser:
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
-class LedgerStateMismatchDetector:
+class RootLedgerStateComparison:
     """Compares root's ledger with the state file, once per campaign and cycle."""
 
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:

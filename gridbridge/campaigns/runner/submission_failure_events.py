@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.campaigns.acts.array_submission import (
-    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
+    RootCampaignRefusal,
 )
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignTaskEndRecorder
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.runner.campaign_cycle_recorder import TaskAndCampaignEndRecorder
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
 from gridbridge.decisions.campaigns.cluster_blacklist import (
@@ -64,10 +64,10 @@ MOST_WORDS = 200  # most characters of an error message
 WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that messages of events omit
 
 
-class SubmitFailureEventRecorder:
+class ArrayFailureEventRecorder:
     """Records submission and deletion failures as campaign events."""
 
-    def __init__(self, events: CampaignEventRows, clock: Clock, failures: FailuresSection) -> None:
+    def __init__(self, events: EventAndSuccessRecordRows, clock: Clock, failures: FailuresSection) -> None:
         self._events = events
         self._clock = clock
         self._failures = failures
@@ -84,7 +84,7 @@ class SubmitFailureEventRecorder:
 
         Other failures are already counted for the cluster.
         """
-        code = event_code_of_submit_error(error)
+        code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
             self.note(array, code, error)
 
@@ -104,7 +104,7 @@ def one_line_error_message(error: GridbridgeError | str) -> str:
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
-def event_code_of_submit_error(error: GridbridgeError) -> CampaignEventCode:
+def event_code_of_array_error(error: GridbridgeError) -> CampaignEventCode:
     """Return the event code for an error of a submission or deletion."""
     match error:
         case RootLedgerUnreadable():
@@ -119,7 +119,7 @@ def event_code_of_submit_error(error: GridbridgeError) -> CampaignEventCode:
 _log = logging.getLogger(__name__)
 
 
-class SubmissionResultRecorder:
+class ArraySubmissionResultRecorder:
     """Records the result of each submitted array, and handles refusals."""
 
     def __init__(
@@ -128,13 +128,13 @@ class SubmissionResultRecorder:
         acts: CampaignArrayCommands,
         clock: Clock,
         failures: FailuresSection,
-        noting: CampaignTaskEndRecorder,
-        troubles: SubmitFailureEventRecorder,
+        noting: TaskAndCampaignEndRecorder,
+        troubles: ArrayFailureEventRecorder,
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignAttemptRows(database, self._campaigns)
-        self._events = CampaignEventRows(database)
+        self._tries = TaskAttemptRows(database, self._campaigns)
+        self._events = EventAndSuccessRecordRows(database)
         self._acts = acts
         self._clock = clock
         self._failures = failures
@@ -161,7 +161,7 @@ class SubmissionResultRecorder:
     def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Handle the error that kept an array from starting."""
         match error:
-            case CampaignRefusedByRoot():
+            case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
                 (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array, error)
             case EndedCampaignRefusal():
@@ -179,7 +179,7 @@ class SubmissionResultRecorder:
                 pass  # the next cycle submits the array
             case _:
                 log_array_failure("event=not_sent", array, error)
-                self._troubles.note(array, event_code_of_submit_error(error), error)
+                self._troubles.note(array, event_code_of_array_error(error), error)
 
     def _is_released(self, array: CampaignArray) -> None:
         """Mark an array as released, and close the submission events of its cluster."""

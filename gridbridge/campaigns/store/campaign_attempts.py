@@ -152,7 +152,7 @@ _CANCELLED_UNSENT = and_(
 )
 
 
-class CampaignAttemptRows:
+class TaskAttemptRows:
     """Queries and updates task attempts in the state file."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:

@@ -103,7 +103,7 @@ _WITH_ARRAYS = select(ARRAYS.c.campaign).where(
 _OF_CAMPAIGNS = select(*_RECORD).where(RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True)))
 
 
-class CampaignEventRows:
+class EventAndSuccessRecordRows:
     """Reads and writes events and success records of campaigns."""
 
     def __init__(self, database: StateFile) -> None:

@@ -41,7 +41,7 @@ class ForeignOrMissingCampaignFile(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewCampaignFile:
+class NewCampaignOrAddedTasksFile:
     """A new campaign file, or a file of added tasks."""
 
     token: str
@@ -79,12 +79,12 @@ def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
     """Return the inbox file names, for the functions that take files and requests."""
-    return picked.list_campaign_inbox(folder)
+    return picked.list_inbox_files_of_all_users(folder)
 
 
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
-) -> Iterator[tuple[str, NewCampaignFile | str]]:
+) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:
     """Yield new files by token, each with its content or an error message.
 
     Owners can't withdraw the yielded files.
@@ -106,7 +106,7 @@ def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS)
     return [name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)]
 
 
-def write_owner_request(
+def write_owner_request_to_inbox(
     verb: str,
     campaigns: tuple[int, ...],
     folder: str = CAMPAIGNS,
@@ -147,7 +147,7 @@ def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Itera
         if request := _request(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
-            remove_answered_request(token, folder)
+            remove_answered_request_file(token, folder)
 
 
 def _request(path: str) -> CampaignOwnerRequest | None:
@@ -176,7 +176,7 @@ def _text(value: object) -> str:
     return value
 
 
-def remove_answered_request(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_answered_request_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the file of an answered request."""
     _remove(f"{folder}/{TAKEN}{token}")
 
@@ -187,13 +187,13 @@ def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
         _remove(f"{folder}/{begun}{token}")
 
 
-def keep_subscription_for_root(token: str, folder: str = CAMPAIGNS) -> None:
+def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
     """Keep a subscription request for root, which reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
-def remove_kept_subscription(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a kept subscription request; repeatable."""
     safe_files.remove_file(f"{folder}/{WISH}{token}")
 
@@ -208,7 +208,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
     return os.path.lexists(f"{folder}/{campaign_file_name(campaign)}")
 
 
-def rename_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
+def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
     """Rename a processed file to its campaign's number, and its part's number; repeatable.
 
     A foreign file of that name is moved aside.
@@ -224,7 +224,9 @@ def rename_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS
         raise StateError(f"{begun}: {error.strerror}") from error
 
 
-def read_numbered_campaign_file(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewCampaignFile | None:
+def read_numbered_campaign_file(
+    campaign: int, folder: str = CAMPAIGNS, part: int = 0
+) -> NewCampaignOrAddedTasksFile | None:
     """Read the file of a campaign or part; None if it is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
@@ -323,22 +325,22 @@ def _texts(path: str, owner: int | None) -> list[str]:
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
-def campaign_answer_path(token: str, published: str = PUBLISHED) -> str:
+def published_answer_path(token: str, published: str = PUBLISHED) -> str:
     """Return the path of the answer to a new file or request."""
     return f"{published}/taken/{token}"
 
 
-def publish_campaign_answer(token: str, reply: object, published: str = PUBLISHED) -> None:
+def publish_answer_to_sender(token: str, reply: object, published: str = PUBLISHED) -> None:
     """Publish a JSON answer for the sender of a file."""
     published_files.publish_file(
-        campaign_answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
+        published_answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
 
 
-def _read(path: str, token: str) -> NewCampaignFile:
+def _read(path: str, token: str) -> NewCampaignOrAddedTasksFile:
     _require_head(path)
     data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
-    return NewCampaignFile(
+    return NewCampaignOrAddedTasksFile(
         token=token,
         uid=facts.st_uid,
         owner=_name_of(facts.st_uid),

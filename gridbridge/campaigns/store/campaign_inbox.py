@@ -99,7 +99,7 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
 
 
-def list_campaign_inbox(folder: str) -> list[str]:
+def list_inbox_files_of_all_users(folder: str) -> list[str]:
     """Return the paths of new and processed files, relative to the folder.
 
     The first files of each kind and person are enough: the next scan finds the others.
@@ -111,12 +111,12 @@ def list_campaign_inbox(folder: str) -> list[str]:
     return paths
 
 
-def list_files_kept_in_inbox(kind: str, most: int, folder: str) -> dict[int, list[str]]:
+def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int, list[str]]:
     """Return up to `most` paths per uid for files of a kind that stay in the inbox."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
-            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if has_inbox_file_name(name, kind))
+            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if is_inbox_file_name(name, kind))
             of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return paths
@@ -214,7 +214,7 @@ def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -
     # Grouped by person, since a person may have several folders.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
-        if not has_inbox_file_name(path.rpartition("/")[2], prefix):
+        if not is_inbox_file_name(path.rpartition("/")[2], prefix):
             continue
         with suppress(OSError):
             facts = os.lstat(f"{folder}/{path}")
@@ -235,6 +235,6 @@ def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
             yield path
 
 
-def has_inbox_file_name(name: str, prefix: str) -> bool:
+def is_inbox_file_name(name: str, prefix: str) -> bool:
     """Return whether a name has the form that our programs create; other names are ignored."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

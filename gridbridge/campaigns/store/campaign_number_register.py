@@ -14,7 +14,7 @@ from gridbridge.shell import safe_files
 
 NAME = "given"
 AGAIN = "again"
-MAX_BYTES = 512 << 20
+MOST_REGISTER_BYTES = 512 << 20
 
 Brought = tuple[int, str]  # uid and digest of a file
 
@@ -110,7 +110,7 @@ class CampaignNumberRegister:
 
     def _load(self) -> None:
         try:
-            text = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)[0].decode(
+            text = safe_files.read_file_only_owner_writes(self._path, MOST_REGISTER_BYTES, self._owner)[0].decode(
                 "ascii", "replace"
             )
         except FileNotFoundError:

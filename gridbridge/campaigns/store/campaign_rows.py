@@ -313,7 +313,7 @@ def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list
     ]
 
 
-class AddedTaskPartRows:
+class AddedTaskRows:
     """Reads and writes the table of added tasks."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:

@@ -133,7 +133,7 @@ class CampaignStatisticsRows:
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
 
 
-class CampaignUsageRows:
+class CampaignSlotUsageRows:
     """Reads and writes the decayed slot usage of campaigns."""
 
     def __init__(self, database: StateFile) -> None:

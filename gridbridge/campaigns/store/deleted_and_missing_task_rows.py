@@ -105,7 +105,7 @@ class TaskDeletionMarkRows:
         return int(self._database.rows(query)[0]["times"])
 
 
-class CampaignPreemptionRows:
+class LocalJobPreemptionRows:
     """Reads and writes which tasks were preempted for which local jobs."""
 
     def __init__(self, database: StateFile) -> None:
@@ -135,7 +135,7 @@ def _keys(wipe: ArrayCancellation) -> Iterable[dict[str, int]]:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}
 
 
-class MissingTaskRows:
+class TaskMissingAtClusterRows:
     """Reads and writes the table of missing tasks."""
 
     def __init__(self, database: StateFile) -> None:

@@ -39,25 +39,27 @@ NONE = "-"
 OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 
 
-def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
+def publish_campaign_value_by_class(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
     safe_files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}", published_json.encode_published_value(value), durable=False
     )
 
 
-def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T | None:
+def read_campaign_value_by_class(kind: type[T], folder: str = PUBLISHED) -> T | None:
     """Read the published value of a class; None if no such file exists."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 
 
-def publish_campaign_tasks(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
+def publish_campaign_task_file(
+    campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED
+) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
     safe_files.replace_file_atomically(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
-def read_published_campaign_tasks(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
+def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
     """Return the submitted tasks of one published file, by number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
@@ -69,7 +71,7 @@ def read_published_campaign_tasks(campaign: int, part: int, folder: str = PUBLIS
     return {}
 
 
-def append_published_end_counts(campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED) -> None:
+def append_published_task_end_counts(campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED) -> None:
     """Append counts of ended tasks; negative counts take back earlier counts."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
@@ -81,7 +83,7 @@ def append_published_end_counts(campaign: int, ends: Iterable[TaskEndCounts], fo
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
+def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
@@ -90,7 +92,7 @@ def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ta
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
 
 
-def mark_pending_publications(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
     """Record the campaigns whose published tasks are about to change."""
     published_files.make_published_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
@@ -115,12 +117,12 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def clear_pending_publications(folder: str = PUBLISHED) -> None:
+def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
     """Record that all pending changes are published."""
     safe_files.remove_file(f"{folder}/{TOUCHING}")
 
 
-def remove_published_tasks(campaign: int, folder: str = PUBLISHED) -> None:
+def remove_published_campaign_tasks(campaign: int, folder: str = PUBLISHED) -> None:
     """Remove a campaign's published tasks."""
     shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
 

@@ -18,14 +18,14 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gridbridge.campaigns.store.root_ledger import RootLedger
+    from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # limit of the first line: 60,000 bytes of script per cluster
 FEW = 32  # most lines that are skipped one by one
 
 
-class VerifiedCampaignFiles:
+class RootVerifiedCampaignFiles:
     """The files of one campaign, each read on first use."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
@@ -35,14 +35,14 @@ class VerifiedCampaignFiles:
         self.file = campaign_file_name(campaign)
         self._whole, self.uid = self._read(self.file)
 
-    def note(self, ledger: "RootLedger") -> None:
+    def note(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and file in the ledger; CampaignFileChanged if the file was replaced."""
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
         ledger.require(self.uid, digest)
 
-    def claim(self, ledger: "RootLedger") -> None:
+    def claim(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and file without a check of the register, since no task is submitted."""
         ledger.require(self.uid, _digest(self._whole))
 
@@ -50,7 +50,7 @@ class VerifiedCampaignFiles:
         """Return the JSON description in the campaign's first line."""
         return first_line_of_campaign_file(self._whole)
 
-    def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
+    def lines(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
         """Return the parameters of tasks by number; CampaignFileUnreadable for a missing line."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
@@ -68,7 +68,7 @@ class VerifiedCampaignFiles:
             first += count
         return lines
 
-    def _part(self, part: int, ledger: "RootLedger") -> bytes:
+    def _part(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
         """Return the file of a part, after the check that the owner added it."""
         name = campaign_file_name(self._campaign, part)
         whole, uid = self._read(name)

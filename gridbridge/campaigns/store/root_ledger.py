@@ -39,7 +39,7 @@ OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 NONE = -1  # stands for the file descriptor of a missing file
 
 
-class RootLedger:
+class RootLedgerOfSubmittedTasks:
     """One campaign's ledger; a file lock allows one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
@@ -97,7 +97,7 @@ class RootLedger:
                 self._requests.add(words[0])
             self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
 
-    def __enter__(self) -> "RootLedger":
+    def __enter__(self) -> "RootLedgerOfSubmittedTasks":
         return self
 
     def __exit__(

@@ -28,7 +28,7 @@ SUBSCRIPTIONS = Table(
     Column("next_at", UtcTimeColumn, nullable=False),
     UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
 )
-_EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(NotificationSubscription))).order_by(
+_EVERY_SUBSCRIPTION = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(NotificationSubscription))).order_by(
     SUBSCRIPTIONS.c.number
 )
 
@@ -41,7 +41,7 @@ class NotificationSubscriptionRows:
 
     def all(self) -> tuple[NotificationSubscription, ...]:
         """Return every subscription, the oldest first."""
-        return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY))
+        return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY_SUBSCRIPTION))
 
     def of(self, uid: int) -> tuple[NotificationSubscription, ...]:
         """Return the subscriptions of a uid."""

@@ -29,7 +29,9 @@ WHO_MENDS = "the administrator has to mend this admission rule; it refuses every
 LONGEST = 200  # most characters of an error message
 
 
-def load_admission_rules(folder: str = ADMISSION, owner: int = file_trust.ROOT) -> tuple[CampaignAdmissionRule, ...]:
+def load_site_admission_rules(
+    folder: str = ADMISSION, owner: int = file_trust.ROOT
+) -> tuple[CampaignAdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
     Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for
@@ -90,10 +92,10 @@ def apply_site_admission_rules(
 
     Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError.
     """
-    return rules.apply_admission_rules(load_admission_rules(folder, owner), _candidate(parsed))
+    return rules.apply_admission_rules(load_site_admission_rules(folder, owner), _candidate(parsed))
 
 
-def require_admission_by_rules(
+def admit_campaign_by_site_rules(
     parsed: ParsedJdl,
     folder: str = ADMISSION,
     owner: int = file_trust.ROOT,
@@ -112,9 +114,9 @@ def require_admission_by_rules(
     return replace(parsed, jdl=admission.jdl)
 
 
-def require_unchanged_by_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT) -> None:
+def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.explain_rule_violation(load_admission_rules(folder, owner), _candidate(parsed)):
+    if problem := rules.explain_rule_violation(load_site_admission_rules(folder, owner), _candidate(parsed)):
         raise ConfigError((problem,))
 
 

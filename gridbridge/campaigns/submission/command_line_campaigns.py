@@ -20,7 +20,7 @@ from gridbridge.campaigns.submission.qsub_directives import (
     SOFT,
     JobScriptParser,
     JobScriptRequest,
-    JobScriptResource,
+    JobScriptResourceRequest,
     parse_qsub_resource_option,
     parse_qsub_task_range,
 )
@@ -50,7 +50,7 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandCampaignOptions:
+class CampaignWithoutJdlOptions:
     """Options of a campaign without a JDL, besides its command or script."""
 
     clusters: tuple[str, ...]
@@ -62,7 +62,7 @@ class CommandCampaignOptions:
     is_normal: bool = False  # whether tasks are ordinary jobs, not best-effort jobs
 
 
-def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CommandCampaignOptions) -> ParsedJdl:
+def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number.
 
     Raises CommandLineMistake for a wrong option.
@@ -74,21 +74,21 @@ def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: C
     if len(indices) > MOST_TASKS:
         wrong = f"{len(indices)} tasks; expected at most {MOST_TASKS}"
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
-    return _campaign(append_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
+    return _campaign(shell_command_with_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
-def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: CommandCampaignOptions) -> ParsedJdl:
+def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each non-blank line of a file.
 
     A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
     option is wrong; ConfigError lists all mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
-    return _campaign(append_task_words(words, "$2"), _name(words), parameters, typed)
+    return _campaign(shell_command_with_task_words(words, "$2"), _name(words), parameters, typed)
 
 
 def campaign_of_job_script(
-    path: str, text: str, arguments: tuple[str, ...], typed: CommandCampaignOptions
+    path: str, text: str, arguments: tuple[str, ...], typed: CampaignWithoutJdlOptions
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
 
@@ -128,7 +128,7 @@ def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
     return ""
 
 
-def append_task_words(words: tuple[str, ...], word: str) -> str:
+def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
     """Return a shell command line to which a task's words are appended; `word` replaces {}."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
@@ -206,7 +206,7 @@ def _campaign(
     line: str,
     name: str,
     parameters: tuple[str, ...],
-    typed: CommandCampaignOptions,
+    typed: CampaignWithoutJdlOptions,
     request: JobScriptRequest | None = None,
 ) -> ParsedJdl:
     """Build the campaign's JDL and parse it."""
@@ -238,13 +238,13 @@ def _campaign(
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
-def _typed_places(typed: CommandCampaignOptions) -> dict[str, str]:
+def _typed_places(typed: CampaignWithoutJdlOptions) -> dict[str, str]:
     """Return by JDL key the option that sets it, for messages."""
     locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
-def _add_clusters(table: dict[str, Any], typed: CommandCampaignOptions, request: JobScriptRequest) -> list[str]:
+def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: JobScriptRequest) -> list[str]:
     """Add the clusters with their host conditions; return warnings about ignored resources."""
     conditions = [_condition(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
@@ -254,7 +254,7 @@ def _add_clusters(table: dict[str, Any], typed: CommandCampaignOptions, request:
     return [f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}" for resource in ignored]
 
 
-def _condition(resource: JobScriptResource) -> str:
+def _condition(resource: JobScriptResourceRequest) -> str:
     """Return a resource as a JDL condition; a name without value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
@@ -267,7 +267,7 @@ def _condition(resource: JobScriptResource) -> str:
     return text
 
 
-def _no_resource(resource: JobScriptResource) -> ConfigError:
+def _no_resource(resource: JobScriptResourceRequest) -> ConfigError:
     wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
     return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 

@@ -65,7 +65,7 @@ FIELDS: Mapping[str, May] = {  # checks of the fields of a cluster's settings
 }
 
 
-def jdl_limit_violations(jdl: Jdl) -> str:
+def jdl_limit_violation(jdl: Jdl) -> str:
     """Say which value of a campaign is outside the limits of a JDL; empty for none."""
     if not _is_of(NAME)(jdl.name):
         return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
@@ -83,7 +83,7 @@ def jdl_limit_violations(jdl: Jdl) -> str:
     return ""
 
 
-def jdl_header_mismatch(header: Any, jdl: Jdl) -> str:
+def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
     """Say where a campaign's file differs from the campaign that was parsed from it.
 
     Root parses the file itself, so the file must have the values that the admission rules saw.

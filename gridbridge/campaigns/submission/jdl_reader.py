@@ -32,9 +32,9 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
     expand_local_path,
     is_empty_jdl_value,
     join_choices_with_or,
-    parse_datasets,
     parse_jdl_boolean,
-    parse_output_files,
+    parse_jdl_datasets,
+    parse_output_file_list,
     regex_text_parser,
     require_normal_cigri_jobs_type,
     translate_cigri_macros,
@@ -116,10 +116,10 @@ class JdlReader:
         parameters = parameters or self._parameters(table)
         name = self._value(table, "name", regex_text_parser(NAME), "expected 1 to 255 printable characters", "")
         is_idempotent = self._value(table, "idempotent", parse_jdl_boolean, TRUTHS, False)
-        files = self._value(table, "outputs", parse_output_files, OUTPUTS, ())
+        files = self._value(table, "outputs", parse_output_file_list, OUTPUTS, ())
         if files and _is_said(table, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
-        data = self._value(table, "datasets", parse_datasets, DATASETS, {})
+        data = self._value(table, "datasets", parse_jdl_datasets, DATASETS, {})
         may_move = self._value(table, "rebalance", parse_jdl_boolean, TRUTHS, True)
         self._value(table, "jobs_type", require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None)
         self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})

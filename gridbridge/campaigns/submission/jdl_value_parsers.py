@@ -242,7 +242,7 @@ def parse_jdl_boolean(value: object) -> bool:
     return value
 
 
-def parse_output_files(value: object) -> tuple[str, ...]:
+def parse_output_file_list(value: object) -> tuple[str, ...]:
     """Parse the list of output files that each task leaves in its own folder."""
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
@@ -251,7 +251,7 @@ def parse_output_files(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def parse_datasets(value: object) -> dict[str, JdlDataset]:
+def parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     """Parse datasets, each with its path and its desired number of replicas."""
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")

@@ -192,7 +192,7 @@ def parse_qsub_boolean(word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobScriptResource:
+class JobScriptResourceRequest:
     """A requested resource, `NAME=VALUE` or a NAME that must be true, and its line."""
 
     place: str
@@ -218,7 +218,7 @@ class JobScriptRequest:
     is_joined: bool = False
     shell: str = ""
     is_soft: bool = False  # whether further resources are soft requests
-    resources: list[JobScriptResource] = field(default_factory=list)
+    resources: list[JobScriptResourceRequest] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused
 
@@ -298,7 +298,7 @@ def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str
         elif request.is_soft or is_home_only_resource(name):
             notes.append(f"{entry}: {IDLE_HERE}")
         else:
-            request.resources.append(JobScriptResource(place=request.place, text=entry))
+            request.resources.append(JobScriptResourceRequest(place=request.place, text=entry))
             request.places["properties"] = f"{request.place}: -l {entry}"
     return notes
 

@@ -49,17 +49,17 @@ def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str =
     Raises CampaignSubmissionRefusal, RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes
     the campaign, which is then withdrawn.
     """
-    return _brought(asdict(parsed.jdl), parsed.parameters, folder, published)
+    return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
 def add_tasks_to_campaign(
     number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> None:
     """Add tasks to the caller's own campaign; raises like `submit_campaign`."""
-    _brought({ADDS_TO: number}, parameters, folder, published)
+    _bring_to_inbox({ADDS_TO: number}, parameters, folder, published)
 
 
-def _brought(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
+def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
     """Store a campaign file for the runner, wait, and return the campaign's number.
 
     Each file has a random identifier, so root accepts it only once, as one campaign or one
@@ -83,7 +83,7 @@ def _brought(fields: dict[str, object], parameters: tuple[str, ...], folder: str
     return int(answer["campaign"])
 
 
-def request_runner_replies(
+def ask_runner_to_act_on_campaigns(
     verb: OwnerRequestVerb,
     numbers: tuple[int, ...],
     folder: str = CAMPAIGNS,
@@ -99,12 +99,12 @@ def request_runner_replies(
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
         return dict.fromkeys(numbers, OwnerRequestReply.NO_TASK)
-    answer = request_runner_answer(verb, possible, folder, published, task, of=of) if possible else {}
+    answer = send_request_to_runner(verb, possible, folder, published, task, of=of) if possible else {}
     replies = {int(number): OwnerRequestReply(word) for number, word in answer.items()}
     return dict.fromkeys(numbers, OwnerRequestReply.UNKNOWN) | replies
 
 
-def request_runner_answer(
+def send_request_to_runner(
     verb: OwnerRequestVerb,
     numbers: tuple[int, ...] = (),
     folder: str = CAMPAIGNS,
@@ -116,7 +116,7 @@ def request_runner_answer(
     """Send a request to the runner; return its answer. Raises like `request_runner_replies`."""
     _require_spool(folder, published)
     try:
-        token = campaign_files.write_owner_request(verb, numbers, folder, task, subscription, of)
+        token = campaign_files.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(token, folder):
@@ -140,7 +140,7 @@ def _require_spool(folder: str, published: str) -> None:
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
     from gridbridge.shell.retry import poll_until  # tenacity is slow to load
 
-    path = campaign_files.campaign_answer_path(token, published)
+    path = campaign_files.published_answer_path(token, published)
     return poll_until(lambda: os.path.exists(path), limit_s)
 
 
@@ -148,7 +148,7 @@ def _answer(token: str, published: str) -> dict[str, Any]:
     """Return the answer to a request that the runner took; RunnerAnswerTimeout without one."""
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
-    with open(campaign_files.campaign_answer_path(token, published), encoding="utf-8") as file:
+    with open(campaign_files.published_answer_path(token, published), encoding="utf-8") as file:
         answer: dict[str, Any] = json.load(file)
         return answer
 
@@ -161,27 +161,27 @@ def require_published_files(folder: str = PUBLISHED) -> None:
 
 def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     """Return all published campaigns, sorted by number."""
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
     return shown.campaigns if shown else ()
 
 
 def published_forecast_errors(folder: str = PUBLISHED) -> ShownForecastErrors | None:
     """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
     return shown.errors if shown else None
 
 
 ONE = "0"  # the reply's key for requests without a number
 
 
-def require_valid_subscription(way: NotificationChannel, identity: str) -> None:
+def require_valid_notify_address(way: NotificationChannel, identity: str) -> None:
     """Raise ParseError if an address has the wrong form for its notification channel."""
     form = IDENTITIES[way]
     if not form.holds(identity):
         raise ParseError(f"{identity!r:.80}: wrong form; expected {form.right}")
 
 
-def change_subscription(
+def change_own_subscription(
     verb: OwnerRequestVerb,
     way: NotificationChannel,
     identity: str,
@@ -191,12 +191,12 @@ def change_subscription(
 ) -> OwnerRequestReply:
     """Subscribe or unsubscribe the caller; raises like `request_runner_answer`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    return OwnerRequestReply(request_runner_answer(verb, (), folder, published, subscription=subscription)[ONE])
+    return OwnerRequestReply(send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE])
 
 
-def own_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
+def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return the caller's subscriptions, each with channel, address and severity."""
-    subscriptions: list[dict[str, str]] = request_runner_answer(OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)[
+    subscriptions: list[dict[str, str]] = send_request_to_runner(OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)[
         "subscriptions"
     ]
     return subscriptions

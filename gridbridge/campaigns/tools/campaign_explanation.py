@@ -95,7 +95,7 @@ class CampaignExplanation:
     sentences: tuple[str, ...] = ()
 
 
-def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
+def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
@@ -161,7 +161,7 @@ def _explain(
         about = [event for event in events if at is None or event.cluster in at]
         sentences = (head, state, *(() if is_good else _open(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
-    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
     reasons = tuple(reason for reason in last.reasons if reason.campaign == campaign.number) if last else ()
     return CampaignExplanation(
         campaign=campaign,

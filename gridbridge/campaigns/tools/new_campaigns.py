@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_per_line_file
-from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import published_events_and_tasks
 from gridbridge.config.site import OF_KIND
@@ -98,12 +98,12 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=decode_model_value(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def encode_parsed_jdl(parsed: ParsedJdl) -> bytes:
+def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
     """Encode a parsed campaign for the transfer host."""
     return campaign_files.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
 
 
-def decode_parsed_jdl(data: bytes) -> ParsedJdl:
+def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     """Decode a campaign from a login node; ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
@@ -127,12 +127,12 @@ def _site_clusters(path: str) -> tuple[str, ...]:
         return ()
 
 
-def _typed(options: GridsubCampaignOptions, path: str) -> CommandCampaignOptions:
+def _typed(options: GridsubCampaignOptions, path: str) -> CampaignWithoutJdlOptions:
     words = (word.strip() for word in options.clusters.split(","))
     chosen = tuple(dict.fromkeys(filter(None, words)))
     _refuse_unknown(chosen, _site_clusters(path))
     names = chosen or _campaign_clusters(path)
-    return CommandCampaignOptions(
+    return CampaignWithoutJdlOptions(
         clusters=names,
         by_resource=_by_resource(names, path),
         resources=options.resources,

@@ -41,7 +41,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputFolderAtCluster:
+class TaskOutputFolderAtCluster:
     """The folder of a campaign's outputs at one cluster."""
 
     login: SshLogin | None
@@ -51,7 +51,7 @@ class OutputFolderAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputFetchOutcome:
+class TaskOutputFetchOutcome:
     """How many files were fetched from a cluster, and what went wrong."""
 
     cluster: str
@@ -59,14 +59,14 @@ class OutputFetchOutcome:
     problem: str = ""
 
 
-def task_output_name(task: PublishedTask, stream: str) -> str:
+def task_output_file_name(task: PublishedTask, stream: str) -> str:
     """Return the file name of a task's output stream, as task.sh writes it."""
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def own_output_folders(
+def own_campaign_output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
-) -> Mapping[str, OutputFolderAtCluster]:
+) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder at each cluster for the caller's own campaign.
 
     CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
@@ -84,14 +84,14 @@ def own_output_folders(
         where = configured_cluster_address(policy, name)
         path = _folder(where.login, str(cluster["exec_directory"]), number)
         declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
-        folders[name] = OutputFolderAtCluster(
+        folders[name] = TaskOutputFolderAtCluster(
             login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
         )
     return folders
 
 
 def read_task_output_tails(
-    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolderAtCluster]
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
     """Return the last bytes of each task's stream, by task, and a list of problems.
 
@@ -111,8 +111,8 @@ def read_task_output_tails(
 
 
 def fetch_task_outputs(
-    tasks: Iterable[PublishedTask], to: str, at: Mapping[str, OutputFolderAtCluster], *, is_chosen: bool = True
-) -> tuple[OutputFetchOutcome, ...]:
+    tasks: Iterable[PublishedTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster], *, is_chosen: bool = True
+) -> tuple[TaskOutputFetchOutcome, ...]:
     """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
     Symlinks in the folder are never followed. Raises StateError for a folder that can't
@@ -132,9 +132,9 @@ def fetch_task_outputs(
 
 
 def _fetch(
-    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolderAtCluster]
-) -> OutputFetchOutcome:
-    names = [task_output_name(task, stream) for task in tasks for stream in (OUT, ERR)]
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster]
+) -> TaskOutputFetchOutcome:
+    names = [task_output_file_name(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
         source = at[cluster]
         good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
@@ -144,10 +144,10 @@ def _fetch(
         else:
             _copy(source.folder, names, to)
     except KeyError:
-        return OutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
+        return TaskOutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return OutputFetchOutcome(cluster=cluster, files=_present(names, to), problem=describe_error(error))
-    return OutputFetchOutcome(cluster=cluster, files=_present(names, to))
+        return TaskOutputFetchOutcome(cluster=cluster, files=_present(names, to), problem=describe_error(error))
+    return TaskOutputFetchOutcome(cluster=cluster, files=_present(names, to))
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
@@ -244,8 +244,8 @@ def _present(names: Iterable[str], to: str) -> int:
     return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
-def _look(source: OutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int) -> dict[int, str]:
-    names = (task_output_name(task, stream) for task in tasks)
+def _look(source: TaskOutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int) -> dict[int, str]:
+    names = (task_output_file_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
     result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).checked()
     texts = result.stdout.decode("utf-8", "replace").split("\0")

@@ -36,7 +36,7 @@ MOST_DIGITS = 1000  # most digits that are parsed as a number
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignEvents, folder)
     return shown.events if shown else ()
 
 
@@ -45,9 +45,9 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
     return describe_campaign_event(event, states.get(event.campaign))
 
 
-def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
+def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
     """Return the clusters that campaigns may use, sorted by name."""
-    grid = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, folder)
+    grid = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder)
     if not grid:
         return ()
     return tuple(
@@ -155,7 +155,7 @@ def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampai
 def list_published_tasks(campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[PublishedTask]:
     """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
-        sent = published_campaign_files.read_published_campaign_tasks(campaign.number, part, folder)
+        sent = published_campaign_files.read_published_task_file(campaign.number, part, folder)
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
             task = sent.get(number) or _never_sent(campaign, number)
@@ -177,12 +177,12 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return progress_counts.campaign_with_ended_task_counts(campaign, task_end_times(campaign, folder))
+    return progress_counts.campaign_with_ended_task_counts(campaign, task_end_times_and_clusters(campaign, folder))
 
 
-def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
+def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when and at which cluster the tasks of a campaign ended."""
-    return published_campaign_files.read_published_task_ends(campaign.number, folder)
+    return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
 
 def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:

@@ -1,6 +1,11 @@
 """Describe a balance plan in one sentence."""
 
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason, BalanceRefusal
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanFigures,
+    BalancePlanReason,
+    NewNodeOrRemovalRefusal,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.status_report import printable_text, with_noun
 
@@ -84,7 +89,7 @@ def describe_balance_plan(
     return verdict if plan.verdict is BalancePlanReason.NO_MAXIMUM else f"{verdict}: {act}"
 
 
-def explain_job_or_host_refusal(refused: BalanceRefusal, rules: BalanceSection) -> str:
+def explain_no_new_node_or_removal(refused: NewNodeOrRemovalRefusal, rules: BalanceSection) -> str:
     """Say in one line why nothing is done about a job or a host."""
     return refused.cause.value.format(
         minute=refused.minute,
@@ -127,7 +132,7 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
     }
 
 
-def _limits(figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     """Return the limits that hold now; policy demand may change the limits at each hour."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
@@ -141,7 +146,7 @@ def _limits(figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicy
     }
 
 
-def _of_demand(figures: BalanceFigures, demand: DemandPolicySection) -> dict[str, object]:
+def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
     """Return the values that only sentences of policy demand contain."""
     tasks, room = figures.tasks, f"{with_noun(figures.free, 'free slot')}"
     on_way = with_noun(figures.coming, "node on its way", "nodes on their way")

@@ -7,7 +7,12 @@ from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.free_capacity import ordinary_queues_by_host
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalanceRefusal, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlanFigures,
+    BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, TaskResourceRequests, WaitingJobGroup
@@ -19,7 +24,7 @@ NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeS
 BROKEN = frozenset((QueueInstanceStateFact.UNREACHABLE, QueueInstanceStateFact.ERROR))
 
 
-def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> BalanceFigures:
+def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
     """Count a queue's usable slots and the tasks that could start there.
 
     Silent and closed hosts have no capacity, and their jobs do not use up other capacity. The
@@ -32,7 +37,7 @@ def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> Bal
     ]
     since = [moment for row in waiting if (moment := when_first_job_was_startable(row, situation)) is not None]
     nodes = nodes_by_name_without_standby(situation)
-    return BalanceFigures(
+    return BalancePlanFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         coming=sum(node.state.is_coming for node in nodes),
@@ -75,25 +80,25 @@ def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
-def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> BalanceRefusalCause | None:
+def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> NewNodeOrRemovalRefusalCause | None:
     """Return why waiting jobs are not demand; None if no reason is known."""
     state = row.state
     if row.is_inner and state.can_start:
-        return BalanceRefusalCause.INNER
+        return NewNodeOrRemovalRefusalCause.INNER
     if row.can_start and row.fills_gaps:
-        return BalanceRefusalCause.CAMPAIGN if row.is_campaign else BalanceRefusalCause.BEST_EFFORT
+        return NewNodeOrRemovalRefusalCause.CAMPAIGN if row.is_campaign else NewNodeOrRemovalRefusalCause.BEST_EFFORT
     if state.can_start:
-        return BalanceRefusalCause.FUTURE if row.is_deferred else None
+        return NewNodeOrRemovalRefusalCause.FUTURE if row.is_deferred else None
     if state.is_deleting:
-        return BalanceRefusalCause.DELETED
+        return NewNodeOrRemovalRefusalCause.DELETED
     if state.is_error:
-        return BalanceRefusalCause.ERROR
+        return NewNodeOrRemovalRefusalCause.ERROR
     if row.is_dependent:
-        return BalanceRefusalCause.DEPENDENT
-    return BalanceRefusalCause.HELD if state.is_held else None
+        return NewNodeOrRemovalRefusalCause.DEPENDENT
+    return NewNodeOrRemovalRefusalCause.HELD if state.is_held else None
 
 
-def is_pause_after_node_change_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
+def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceSection) -> bool:
     """Say whether the pause after the last change of nodes is over."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
@@ -146,7 +151,7 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
     return max(counts, key=lambda slots: (counts[slots], slots), default=0)
 
 
-def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
+def count_expected_and_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
     """Return the number of hosts that should be ready, and the number of unready hosts."""
     by_host = ordinary_queues_by_host(situation)
     names = _hosts_expected_ready(situation, by_host)
@@ -159,7 +164,7 @@ def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
     Then the network or the master has probably failed, and the balancer changes nothing. The rule
     is that of Kubernetes' cluster autoscaler.
     """
-    hosts, unready = count_unready_hosts(situation)
+    hosts, unready = count_expected_and_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
@@ -175,11 +180,11 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
-def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[BalanceRefusal]:
+def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return the reasons why a node is never removed: master, kept or unreachable."""
     if is_same_host(node.name, situation.master):
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.MASTER)
     if node.is_kept:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.KEPT)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.KEPT)
     if node.is_unreachable:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UNREACHABLE)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.UNREACHABLE)

@@ -50,7 +50,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     return _changed(at, future_time_limiter(now))
 
 
-def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
+def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
     """Return a node with a function applied to all of its times."""
     return replace(
         node,
@@ -60,14 +60,14 @@ def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwned
     )
 
 
-def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
+def change_pool_failure_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
     """Return a pool's failure record with a function applied to all of its times."""
     return replace(
         record, failed_at=_changed(record.failed_at, change), no_capacity_at=_changed(record.no_capacity_at, change)
     )
 
 
-def change_watched_job_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
+def change_waiting_job_history_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
     """Return the history of waiting jobs with a function applied to all of its times."""
     return replace(
         history,

@@ -6,42 +6,44 @@ from dataclasses import replace
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     STANDBY_AUTO,
-    HostStandbyStep,
+    HostStandbyOrWakeStep,
+    HostTagsAndMovableTasks,
     OarPowerRequest,
     OarRequestedPowerState,
-    StandbyHostFacts,
-    StandbyPlan,
-    StandbyPlanCause,
-    StandbyStepKind,
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
+    StandbyOrWakeStepKind,
     tags_of_host,
 )
 from gridbridge.model.status_report import with_noun
 
 
-def standby_steps_of_plan(plan: StandbyPlan, facts: StandbyHostFacts | None = None) -> tuple[HostStandbyStep, ...]:
+def standby_and_wake_steps_of_plan(
+    plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks | None = None
+) -> tuple[HostStandbyOrWakeStep, ...]:
     """Return the steps of a standby plan, host by host.
 
     A host that goes on standby gets a standby tag unless it has one. A woken host loses only
     the tag that a squeeze wrote.
     """
-    tags = (facts or StandbyHostFacts()).tags
-    steps = list[HostStandbyStep]()
+    tags = (facts or HostTagsAndMovableTasks()).tags
+    steps = list[HostStandbyOrWakeStep]()
     for host in plan.off:
-        steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.DRAIN))
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.DRAIN))
         if not any(tag.startswith(STANDBY) for tag in tags_of_host(host, tags)):
-            steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.TAG, tag=STANDBY_AUTO))
-        steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.STOP))
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.TAG, tag=STANDBY_AUTO))
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.STOP))
     for host in plan.on:
         steps += [
-            HostStandbyStep(host=host, doing=StandbyStepKind.START),
-            HostStandbyStep(host=host, doing=StandbyStepKind.OPEN),
+            HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.START),
+            HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.OPEN),
         ]
         if STANDBY_AUTO in tags_of_host(host, tags):
-            steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.UNTAG, tag=STANDBY_AUTO))
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.UNTAG, tag=STANDBY_AUTO))
     return tuple(steps)
 
 
-def describe_standby_plan(plan: StandbyPlan) -> str:
+def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:
     """Describe a standby plan in one sentence with its figures."""
     room = (
         f"{with_noun(plan.reserve, 'standard request')} could start on"
@@ -54,14 +56,14 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
         asleep = f"no host may be woken: {lacks} (`gridbridge balance tag HOST SUFFIX`)"
     again = f"{', '.join(plan.on)} {'have' if len(plan.on) > 1 else 'has'} to work again"
     outcome = {
-        StandbyPlanCause.PLENTY: f"{', '.join(plan.off)} can rest",
-        StandbyPlanCause.LACKING: again,
-        StandbyPlanCause.ASKED: f"tasks wait, and {again}",
-        StandbyPlanCause.BETWEEN: "no host rests and none is woken",
-        StandbyPlanCause.NO_STANDBY: asleep,
-        StandbyPlanCause.FULL: "there may be no more nodes",
-        StandbyPlanCause.NO_MAXIMUM: ("max_nodes of [balance] is not set: no host rests and none is woken"),
-        StandbyPlanCause.UNREADY: ("too many hosts are silent or in error: no host rests and none is woken"),
+        StandbyOrWakePlanCause.PLENTY: f"{', '.join(plan.off)} can rest",
+        StandbyOrWakePlanCause.LACKING: again,
+        StandbyOrWakePlanCause.ASKED: f"tasks wait, and {again}",
+        StandbyOrWakePlanCause.BETWEEN: "no host rests and none is woken",
+        StandbyOrWakePlanCause.NO_STANDBY: asleep,
+        StandbyOrWakePlanCause.FULL: "there may be no more nodes",
+        StandbyOrWakePlanCause.NO_MAXIMUM: ("max_nodes of [balance] is not set: no host rests and none is woken"),
+        StandbyOrWakePlanCause.UNREADY: ("too many hosts are silent or in error: no host rests and none is woken"),
     }[plan.cause]
     bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
     return f"{room}: {outcome}{bound}"
@@ -70,7 +72,9 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
 STALE_S = 3600.0  # an older request is dropped, because OAR repeats its requests
 
 
-def latest_oar_request_by_node(notes: Iterable[OarPowerRequest], now_s: float) -> Mapping[str, OarRequestedPowerState]:
+def latest_oar_power_request_by_node(
+    notes: Iterable[OarPowerRequest], now_s: float
+) -> Mapping[str, OarRequestedPowerState]:
     """Return the latest power request for each node that is not older than an hour."""
     desired = dict[str, OarRequestedPowerState]()
     for note in sorted(notes, key=lambda note: (note.at_s, note.file)):

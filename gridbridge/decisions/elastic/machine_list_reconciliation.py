@@ -69,7 +69,7 @@ def is_machine_missing_or_stopped(machine: ProviderMachine | None, pool: str, wo
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
 
-def nodes_missing_from_list_since(
+def machine_missing_since_by_node(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its provider's list.
@@ -88,7 +88,7 @@ def nodes_missing_from_list_since(
     return out_since
 
 
-def hosts_silent_since(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
     """Return since when each node and each other host of the cell has been silent.
 
     After a restart of the qmaster all hosts are silent for a while.
@@ -246,7 +246,7 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
     )
 
 
-def machines_that_share_a_host_name(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
+def machines_named_like_another_host(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return machines named like a host of the cell that has another address."""
     return tuple(machine for machine in unknown_machines_named_as_hosts(world) if _is_other_host(machine, world))
 

@@ -22,7 +22,7 @@ from gridbridge.model.elastic.owned_nodes import (
     DueNodeAct,
     NodeStateCause,
 )
-from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
 from gridbridge.model.states import QueueInstanceStateFact
 
 
@@ -39,7 +39,7 @@ NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
 LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # too late to keep the node
 
 
-def busy_and_silent_cell_hosts(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
+def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
     """Return whether each host is busy and whether it is silent, by short name.
 
     Best-effort tasks do not make a host busy. A host without a queue is silent until it reports
@@ -68,13 +68,13 @@ def plan_due_node_acts(
     rules: BalanceSection,
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
-    standby_plan: StandbyPlan | None = None,
+    standby_plan: StandbyOrWakePlan | None = None,
 ) -> tuple[DueNodeAct, ...]:
     """Return the acts due for all nodes, including new nodes and hosts to rest or wake.
 
     A node with another pending act is not removed in the same round.
     """
-    wished = {apply_administrator_request(node, world, requests): node for node in world.kept}
+    wished = {apply_administrator_node_request(node, world, requests): node for node in world.kept}
     first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
     remove, decided = frozenset(plan.remove), dict[BalancerOwnedNode, DueNodeAct]()
@@ -103,7 +103,7 @@ class _Resting(NamedTuple):
     moved: frozenset[str]  # hosts whose tasks are rescheduled to other hosts
 
     @classmethod
-    def of(cls, plan: StandbyPlan) -> "_Resting":
+    def of(cls, plan: StandbyOrWakePlan) -> "_Resting":
         sources = (task.source for task in plan.moved)
         named = (frozenset(map(short_host_name, names)) for names in (plan.off, plan.on, sources))
         return cls(*named)
@@ -125,7 +125,7 @@ def _squeeze_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting:
     return None
 
 
-def apply_administrator_request(
+def apply_administrator_node_request(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> BalancerOwnedNode:
     """Return a node after an administrator's request to keep, free or drain the node.

@@ -125,7 +125,7 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
     return tuple({(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values())
 
 
-def standby_hosts_without_section(
+def standby_hosts_no_longer_configured(
     world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
 ) -> tuple[BalancerOwnedNode, ...]:
     """Return the standby hosts that no section powers on any more.

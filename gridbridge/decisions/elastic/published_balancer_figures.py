@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    count_usable_slots_and_tasks,
+    count_slots_and_startable_tasks,
     startable_waiting_jobs,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
@@ -15,10 +15,10 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
-    PublishedBalance,
+    PublishedBalancerFigures,
+    PublishedNewNodeRefusalCount,
     PublishedNodeCount,
-    PublishedPoolCounters,
-    PublishedRefusalCount,
+    PublishedPoolNodeCounters,
     RecentlyEndedTasks,
     TasksEndedInMinute,
     minute_since_epoch,
@@ -28,7 +28,7 @@ GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeStat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerRoundOutcome:
+class BalancerRoundNodeChanges:
     """The result of a balancer round: added, removed and failed nodes by pool."""
 
     took_s: float = 0.0
@@ -43,8 +43,8 @@ class BalancerRoundOutcome:
 
 
 def count_node_changes_by_pool(
-    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundOutcome
-) -> BalancerRoundOutcome:
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundNodeChanges
+) -> BalancerRoundNodeChanges:
     """Return the round's outcome with the numbers of added, removed and failed nodes by pool.
 
     A change is a pair of a node before (None for a new node) and after the round. A node counts
@@ -65,14 +65,14 @@ def _is_failure(cause: NodeStateCause) -> bool:
     return cause.is_boot_failure or cause in (NodeStateCause.VANISHED, NodeStateCause.SILENT)
 
 
-def figures_after_observed_round(
-    before: PublishedBalance | None,
+def balancer_figures_if_cell_observed(
+    before: PublishedBalancerFigures | None,
     cluster: str,
     situation: BalanceSituation,
     plan: BalancePlan,
     numbers: BalanceRoundStatistics,
-    outcome: BalancerRoundOutcome,
-) -> PublishedBalance:
+    outcome: BalancerRoundNodeChanges,
+) -> PublishedBalancerFigures:
     """Return the published figures after a round that observed the whole cell."""
     last = _begun(before, cluster, situation.now)
     figures = plan.figures
@@ -99,9 +99,9 @@ def figures_after_observed_round(
     )
 
 
-def figures_after_unobserved_round(
-    before: PublishedBalance | None, cluster: str, now: datetime, trouble: str
-) -> PublishedBalance:
+def balancer_figures_if_cell_unobserved(
+    before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
+) -> PublishedBalancerFigures:
     """Return the published figures after a round that could not observe the cell.
 
     All other figures stay as they were.
@@ -112,11 +112,11 @@ def figures_after_unobserved_round(
     )
 
 
-def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> PublishedBalance:
+def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime) -> PublishedBalancerFigures:
     """Return the previous round's figures; new figures if the cluster has no previous round."""
     if before and before.cluster == cluster:
         return before
-    return PublishedBalance(cluster=cluster, at=now)
+    return PublishedBalancerFigures(cluster=cluster, at=now)
 
 
 def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
@@ -126,14 +126,14 @@ def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
     )
 
 
-def _pools(last: PublishedBalance, outcome: BalancerRoundOutcome) -> tuple[PublishedPoolCounters, ...]:
+def _pools(last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges) -> tuple[PublishedPoolNodeCounters, ...]:
     pools = {pool.pool: pool for pool in last.pools}
     names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
-    return tuple(_grown(pools.get(name, PublishedPoolCounters(pool=name)), outcome) for name in names)
+    return tuple(_grown(pools.get(name, PublishedPoolNodeCounters(pool=name)), outcome) for name in names)
 
 
-def _grown(pool: PublishedPoolCounters, outcome: BalancerRoundOutcome) -> PublishedPoolCounters:
-    return PublishedPoolCounters(
+def _grown(pool: PublishedPoolNodeCounters, outcome: BalancerRoundNodeChanges) -> PublishedPoolNodeCounters:
+    return PublishedPoolNodeCounters(
         pool=pool.pool,
         added=pool.added + outcome.added.get(pool.pool, 0),
         removed=pool.removed + outcome.removed.get(pool.pool, 0),
@@ -141,9 +141,9 @@ def _grown(pool: PublishedPoolCounters, outcome: BalancerRoundOutcome) -> Publis
     )
 
 
-def _refused(plan: BalancePlan) -> tuple[PublishedRefusalCount, ...]:
+def _refused(plan: BalancePlan) -> tuple[PublishedNewNodeRefusalCount, ...]:
     counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
-    return tuple(PublishedRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
+    return tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
 
 
 LOOKBACK = timedelta(minutes=180)
@@ -169,7 +169,7 @@ def count_balancer_round_figures(
             if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host)
         ),
         queued=sum(row.tasks for row in startable_waiting_jobs(situation.cell.waiting)),
-        slots=count_usable_slots_and_tasks(situation, queue).slots,
+        slots=count_slots_and_startable_tasks(situation, queue).slots,
         duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
         wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
         load=sum(loads) / len(loads) if loads else 0.0,

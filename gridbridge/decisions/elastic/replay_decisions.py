@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import startable_waiting_jobs
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason, BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayPolicy
 from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
@@ -24,7 +24,7 @@ def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy,
     The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
     """
     rules, nodes = way.balance, len(situation.nodes)
-    bins = pack_waiting_tasks_into_nodes(situation, slots)
+    bins = pack_tasks_into_simulated_nodes(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
     add = max(0, min(short, rules.max_nodes - nodes))
     since = {node.name: node.idle_since for node in situation.nodes}
@@ -89,7 +89,7 @@ class SimulatedFreeSlots:
             self.free.append(free)
 
 
-def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
+def pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
     """Place all waiting tasks on free, arriving or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
@@ -111,10 +111,10 @@ def idle_simulated_nodes(situation: BalanceSituation) -> list[str]:
     return [name for name in reversed(ready) if name not in busy]
 
 
-def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalanceFigures:
+def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFigures:
     """Count the nodes, jobs and slots that the replayed rules use."""
     waiting = startable_waiting_jobs(situation.cell.waiting)
-    return BalanceFigures(
+    return BalancePlanFigures(
         nodes=len(situation.nodes),
         running=sum(not node.state.is_coming for node in situation.nodes),
         jobs=sum(len(row.jobs) for row in waiting),

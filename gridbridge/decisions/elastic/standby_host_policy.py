@@ -10,29 +10,34 @@ from math import inf
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    collect_cell_placement_facts,
+    collect_cell_placement_rules,
     free_capacity_by_host,
     most_slots_on_one_host,
     ordinary_queues_by_host,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement, requirement_of_task_shape
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement, requirement_of_task_requests
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
-    count_task_pieces_for_host,
+    count_task_pieces_fitting_host,
     host_capacity_after_placement,
     parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.working_host_reserve import StartableStandardRequests, WorkingHostFreeSlots
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause, BalanceSituation
+from gridbridge.decisions.elastic.working_host_reserve import HostAcceptingTasks, StartableStandardRequestCount
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanReason,
+    BalanceSituation,
+    NewNodeOrRemovalRefusalCause,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, NodesByHostName, is_same_host
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
-    StandbyHostFacts,
-    StandbyPlan,
-    StandbyPlanCause,
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
     TaskForOtherHost,
     tags_of_host,
 )
@@ -46,8 +51,8 @@ MAY_SHRINK = (  # reasons with which hosts may rest; none of a spent budget: own
     BalancePlanReason.NONE_IDLE,
 )
 BRIEF = (
-    BalanceRefusalCause.IDLE_BRIEFLY,
-    BalanceRefusalCause.HOUR_IS_PAID,
+    NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY,
+    NewNodeOrRemovalRefusalCause.HOUR_IS_PAID,
 )  # causes that keep an idle node for the time being
 LAST = "auto"  # suffix of the standby hosts that are woken last
 
@@ -57,23 +62,23 @@ def plan_hosts_to_sleep_or_wake(
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    facts: StandbyHostFacts | None = None,
-) -> StandbyPlan:
+    facts: HostTagsAndMovableTasks | None = None,
+) -> StandbyOrWakePlan:
     """Return the hosts to put on standby or to wake, given a round's balance plan.
 
     Hosts are either put on standby or woken, never both. The target reserve remains on working
     hosts, and the number of nodes stays within its minimum and maximum.
     """
-    hosts = find_hosts_accepting_tasks(situation, rules, facts or StandbyHostFacts())
+    hosts = find_hosts_accepting_tasks(situation, rules, facts or HostTagsAndMovableTasks())
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
-    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts or StandbyHostFacts(), hosts, stay)
+    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts or HostTagsAndMovableTasks(), hosts, stay)
     is_last = bool(given_back) and len(stay) == len(standby_plan.off)
     return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
 
 def _hosts_to_be_removed(
-    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[WorkingHostFreeSlots]
+    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
     """Return the working hosts that the balance plan removes, with their nodes."""
     own = NodesByHostName(situation.nodes)
@@ -87,23 +92,23 @@ def _plan_standby(
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    facts: StandbyHostFacts,
-    hosts: tuple[WorkingHostFreeSlots, ...],
-    stay: tuple[WorkingHostFreeSlots, ...],
-) -> StandbyPlan:
+    facts: HostTagsAndMovableTasks,
+    hosts: tuple[HostAcceptingTasks, ...],
+    stay: tuple[HostAcceptingTasks, ...],
+) -> StandbyOrWakePlan:
     """Decide which hosts go on standby or wake; hosts that the plan removes never go on standby."""
-    reserve = StartableStandardRequests(squeeze, hosts)
-    unchanged = StandbyPlan(
-        cause=StandbyPlanCause.BETWEEN,
+    reserve = StartableStandardRequestCount(squeeze, hosts)
+    unchanged = StandbyOrWakePlan(
+        cause=StandbyOrWakePlanCause.BETWEEN,
         working=reserve.hosts,
         reserve=reserve.requests,
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
     if plan.verdict is BalancePlanReason.UNREADY:
-        return _with_cause(unchanged, StandbyPlanCause.UNREADY)
+        return _with_cause(unchanged, StandbyOrWakePlanCause.UNREADY)
     if plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
-        return _with_cause(unchanged, StandbyPlanCause.NO_MAXIMUM)
+        return _with_cause(unchanged, StandbyOrWakePlanCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _plan_waking(unchanged, situation, plan, rules, squeeze, facts, hosts)
     if plan.verdict not in MAY_SHRINK:
@@ -111,8 +116,10 @@ def _plan_standby(
     return _plan_resting(unchanged, situation, plan, rules, squeeze, stay)
 
 
-def _with_cause(unchanged: StandbyPlan, cause: StandbyPlanCause, **more: tuple[str, ...]) -> StandbyPlan:
-    return StandbyPlan(
+def _with_cause(
+    unchanged: StandbyOrWakePlan, cause: StandbyOrWakePlanCause, **more: tuple[str, ...]
+) -> StandbyOrWakePlan:
+    return StandbyOrWakePlan(
         cause=cause,
         working=unchanged.working,
         reserve=unchanged.reserve,
@@ -125,13 +132,13 @@ def _with_cause(unchanged: StandbyPlan, cause: StandbyPlanCause, **more: tuple[s
 
 
 def find_hosts_accepting_tasks(
-    situation: BalanceSituation, rules: BalanceSection, facts: StandbyHostFacts
-) -> tuple[WorkingHostFreeSlots, ...]:
+    situation: BalanceSituation, rules: BalanceSection, facts: HostTagsAndMovableTasks
+) -> tuple[HostAcceptingTasks, ...]:
     """Return the hosts that accept tasks, in the cell's order."""
     amounts = {host.name: host.left for host in situation.cell.hosts}
     shapes = [shape for movable in facts.movable.values() for shape in movable]
     rooms = free_capacity_by_host(
-        situation, collect_cell_placement_facts(situation, rules.queue), requested_host_patterns(shapes)
+        situation, collect_cell_placement_rules(situation, rules.queue), requested_host_patterns(shapes)
     )
     leaving = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     hosts = []
@@ -141,7 +148,7 @@ def find_hosts_accepting_tasks(
             continue
         tasks = tuple(slots for instance in instances for slots in instance.running)
         hosts.append(
-            WorkingHostFreeSlots(
+            HostAcceptingTasks(
                 name=name,
                 free=sum(instance.free for instance in own),
                 amounts=parse_consumable_amounts(amounts.get(name, ())),
@@ -155,14 +162,14 @@ def find_hosts_accepting_tasks(
 
 
 def _plan_waking(
-    unchanged: StandbyPlan,
+    unchanged: StandbyOrWakePlan,
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    facts: StandbyHostFacts,
-    hosts: tuple[WorkingHostFreeSlots, ...],
-) -> StandbyPlan:
+    facts: HostTagsAndMovableTasks,
+    hosts: tuple[HostAcceptingTasks, ...],
+) -> StandbyOrWakePlan:
     """Wake the hosts that waiting tasks want, then others in the order of their tags."""
     asleep = wakeable_standby_nodes(situation.nodes, facts)
     names = [node.name for node in asleep if plan.wake is None or node.name in plan.wake]
@@ -170,13 +177,13 @@ def _plan_waking(
     asleep = tuple(sorted(asleep, key=lambda node: node.name not in names))
     if not asleep:
         off = (node for node in situation.nodes if node.state is ElasticNodeState.STANDBY and not node.is_drained)
-        return _with_cause(unchanged, StandbyPlanCause.NO_STANDBY, untagged=tuple(node.name for node in off))
+        return _with_cause(unchanged, StandbyOrWakePlanCause.NO_STANDBY, untagged=tuple(node.name for node in off))
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
     room = most - len(nodes_by_name_without_standby(situation))
     if room <= 0:
-        return _with_cause(unchanged, StandbyPlanCause.FULL)
+        return _with_cause(unchanged, StandbyOrWakePlanCause.FULL)
     usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
-    reserve, on, fresh = (StartableStandardRequests(squeeze, hosts), list[str](), _new_working_host(usual))
+    reserve, on, fresh = (StartableStandardRequestCount(squeeze, hosts), list[str](), _new_working_host(usual))
     for _ in (node for node in situation.nodes if node.state.is_coming):
         reserve.add(fresh)
     for node in asleep[:room]:
@@ -186,14 +193,16 @@ def _plan_waking(
         reserve.add(fresh)
     if not on:
         return unchanged
-    return _with_cause(unchanged, StandbyPlanCause.ASKED if count else StandbyPlanCause.LACKING, on=tuple(on))
+    return _with_cause(
+        unchanged, StandbyOrWakePlanCause.ASKED if count else StandbyOrWakePlanCause.LACKING, on=tuple(on)
+    )
 
 
-def _new_working_host(slots: int) -> WorkingHostFreeSlots:
-    return WorkingHostFreeSlots(name="", free=slots, amounts=(), tasks=())
+def _new_working_host(slots: int) -> HostAcceptingTasks:
+    return HostAcceptingTasks(name="", free=slots, amounts=(), tasks=())
 
 
-def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: StandbyHostFacts) -> tuple[ElasticNode, ...]:
+def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovableTasks) -> tuple[ElasticNode, ...]:
     """Return the standby nodes that have a tag, in the order of waking.
 
     The suffix after the tag's prefix gives the order: numbers first, then texts, `auto` last.
@@ -216,22 +225,22 @@ def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
 
 
 def _plan_resting(
-    unchanged: StandbyPlan,
+    unchanged: StandbyOrWakePlan,
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    hosts: tuple[WorkingHostFreeSlots, ...],
-) -> StandbyPlan:
+    hosts: tuple[HostAcceptingTasks, ...],
+) -> StandbyOrWakePlan:
     """Put hosts on standby while the target reserve remains, least loaded first."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = (
         sum(not (node.is_left_over or node.state.is_leaving) for node in nodes_by_name_without_standby(situation))
         - least
     )
-    placement, wide = (collect_cell_placement_facts(situation, rules.queue), most_slots_on_one_host(situation.cell, ()))
+    placement, wide = (collect_cell_placement_rules(situation, rules.queue), most_slots_on_one_host(situation.cell, ()))
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
-    reserve = StartableStandardRequests(squeeze, hosts)
+    reserve = StartableStandardRequestCount(squeeze, hosts)
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
@@ -245,8 +254,8 @@ def _plan_resting(
             off.append(host.name)
             moved, reserve = tried
     off.reverse()
-    return StandbyPlan(
-        cause=StandbyPlanCause.PLENTY if off else StandbyPlanCause.BETWEEN,
+    return StandbyOrWakePlan(
+        cause=StandbyOrWakePlanCause.PLENTY if off else StandbyOrWakePlanCause.BETWEEN,
         off=tuple(off),
         moved=moved,
         bound=tuple(bound),
@@ -258,8 +267,8 @@ def _plan_resting(
 
 
 def _hosts_that_may_rest(
-    situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[WorkingHostFreeSlots, ...]
-) -> list[WorkingHostFreeSlots]:
+    situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[HostAcceptingTasks, ...]
+) -> list[HostAcceptingTasks]:
     """Return the hosts that may go on standby, those with the most tasks first.
 
     The master, kept nodes and hosts with reservations never go on standby.
@@ -279,7 +288,7 @@ def _hosts_that_may_rest(
     return sorted(fit, key=lambda host: -len(host.tasks))
 
 
-def _may_rest(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> bool:
+def _may_rest(host: HostAcceptingTasks, squeeze: SqueezeSection) -> bool:
     if squeeze.restriction is StandbyNodeSelection.ALL:
         return True
     if squeeze.restriction is StandbyNodeSelection.RERUNNABLE:
@@ -289,11 +298,11 @@ def _may_rest(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> bool:
 
 def _move_tasks_away(
     off: Set[str],
-    hosts: tuple[WorkingHostFreeSlots, ...],
+    hosts: tuple[HostAcceptingTasks, ...],
     placement: CellPlacementRules,
     wide: int,
     squeeze: SqueezeSection,
-) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequests] | None:
+) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
     """Move the tasks of resting hosts to other hosts with room, largest first.
 
     Return the moves and the remaining reserve; None if a task has no room. Tasks that cannot
@@ -303,30 +312,30 @@ def _move_tasks_away(
     moved = []
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
-            need = requirement_of_task_shape(shape, placement.layout, wide)
+            need = requirement_of_task_requests(shape, placement.layout, wide)
             fit = (candidate for candidate in staying.values() if _has_room_for_task(candidate, shape, need, placement))
             target = next(fit, None)
             if target is None:
                 return None
             staying[target.name] = _subtract_task(target, need, placement)
             moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
-    return tuple(moved), StartableStandardRequests(squeeze, staying.values())
+    return tuple(moved), StartableStandardRequestCount(squeeze, staying.values())
 
 
 def _has_room_for_task(
-    host: WorkingHostFreeSlots, shape: TaskResourceRequests, need: TaskRequirement, placement: CellPlacementRules
+    host: HostAcceptingTasks, shape: TaskResourceRequests, need: TaskRequirement, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host certainly has room for a task."""
     is_known = all(name in placement.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | placement.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
-    fits = need.pieces == 1 and count_task_pieces_for_host(need, host.room, placement) > 0
+    fits = need.pieces == 1 and count_task_pieces_fitting_host(need, host.room, placement) > 0
     return is_known and is_told and fits
 
 
 def _subtract_task(
-    host: WorkingHostFreeSlots, need: TaskRequirement, placement: CellPlacementRules
-) -> WorkingHostFreeSlots:
+    host: HostAcceptingTasks, need: TaskRequirement, placement: CellPlacementRules
+) -> HostAcceptingTasks:
     room = host_capacity_after_placement(need, host.room, 1, placement)
     free = sum(part.free for part in room.parts if part.queue == placement.queue)
     return replace(host, free=free, amounts=room.amounts, room=room)

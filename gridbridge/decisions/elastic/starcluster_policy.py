@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
-    count_unready_hosts,
-    count_usable_slots_and_tasks,
+    count_expected_and_unready_hosts,
+    count_slots_and_startable_tasks,
     do_requests_allow_queue,
     elapsed_s,
     hosts_with_known_tasks,
@@ -23,12 +23,12 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
 )
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, queues_closed_everywhere
 from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
     BalancePlan,
+    BalancePlanFigures,
     BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
@@ -45,10 +45,10 @@ def plan_balance_by_starcluster(
     `is_faithful`, the counts have StarCluster's own errors, and the first inequality may not
     hold.
     """
-    count = count_slots_like_starcluster if is_faithful else count_usable_slots_and_tasks
+    count = count_slots_like_starcluster if is_faithful else count_slots_and_startable_tasks
     figures = count(situation, rules.queue)
     if rules.max_nodes and not is_faithful and are_too_many_hosts_unready(situation):
-        hosts, unready = count_unready_hosts(situation)
+        hosts, unready = count_expected_and_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
         return BalancePlan(
             verdict=BalancePlanReason.UNREADY, figures=counts, refused=_refused_jobs(situation, rules.queue)
@@ -61,7 +61,7 @@ def plan_balance_by_starcluster(
 
 
 def _nodes_to_add(
-    figures: BalanceFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
+    figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return how many nodes to add, and the reason."""
     if not rules.max_nodes:
@@ -82,7 +82,7 @@ def _nodes_to_add(
 
 
 def _nodes_wanted(
-    figures: BalanceFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
+    figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return the number of wanted new nodes before limits apply, and the reason."""
     if figures.useful < rules.min_nodes:
@@ -100,7 +100,7 @@ def _nodes_wanted(
     return BalancePlanReason.WAITS_TOO_LONG, _nodes_for_slots(figures, node_slots, is_faithful=is_faithful)
 
 
-def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: bool) -> int:
+def _nodes_for_slots(figures: BalancePlanFigures, node_slots: int, *, is_faithful: bool) -> int:
     """Return how many new nodes give the slots that waiting jobs want; at least one.
 
     StarCluster waits until its nodes are up; here arriving nodes are subtracted.
@@ -112,20 +112,20 @@ def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: b
     return max(1, -(-figures.wanted // node_slots) - figures.coming)
 
 
-def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[BalanceRefusal, ...]:
+def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NewNodeOrRemovalRefusal, ...]:
     """Return a refusal for each waiting job that does not make the cluster grow."""
     rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
-    return tuple(BalanceRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
+    return tuple(NewNodeOrRemovalRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
 
 
-def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> BalanceRefusalCause | None:
+def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> NewNodeOrRemovalRefusalCause | None:
     cause = why_waiting_jobs_are_no_demand(row)
     if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
-        return BalanceRefusalCause.OTHER_QUEUE
+        return NewNodeOrRemovalRefusalCause.OTHER_QUEUE
     return cause
 
 
-def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalanceFigures:
+def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
     """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison.
 
     Its counts are wrong after waits of more than a day, with dead or closed hosts, several
@@ -136,7 +136,7 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
     slots = sum(instance.total for instance in own)
     used = sum(sum(instance.running) for instance in situation.cell.instances)
     nodes = nodes_by_name_without_standby(situation)
-    return BalanceFigures(
+    return BalancePlanFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         leaving=sum(node.state.is_leaving for node in nodes),
@@ -186,14 +186,14 @@ def plan_starcluster_idle_removal(
     if spare <= 0:
         return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
     own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
-    refused, idle = list[BalanceRefusal](), list[str]()
+    refused, idle = list[NewNodeOrRemovalRefusal](), list[str]()
     for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
         if hindrance := next(
             _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
         ):
             refused.append(hindrance)
         elif len(idle) == spare:
-            refused.append(BalanceRefusal(host=node.name, cause=BalanceRefusalCause.AT_MINIMUM))
+            refused.append(NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.AT_MINIMUM))
         else:
             idle.append(node.name)
     return replace(
@@ -206,21 +206,23 @@ def plan_starcluster_idle_removal(
 
 def _starcluster_removal_hindrances(
     node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, hosts: "_Hosts", *, is_faithful: bool
-) -> Iterator[BalanceRefusal]:
+) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value)
+        yield NewNodeOrRemovalRefusal(
+            host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_READY, has=node.state.value
+        )
     if not (is_faithful or hosts.tells_of(node.name)):
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_LISTED)
     if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.BUSY)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.BUSY)
     if node.up_since is None:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UPTIME_UNKNOWN)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN)
         return
     minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.HOUR_IS_PAID, minute=minute)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.HOUR_IS_PAID, minute=minute)
 
 
 class _Hosts:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, ReplayWorkload
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, ReplayWorkload
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 
@@ -24,7 +24,7 @@ class ConstantSlotUsePeriod(NamedTuple):
     used: int
 
 
-def keep_waits_for_lack_of_slots(workload: ReplayWorkload) -> ReplayWorkload:
+def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
     """Return the workload without waits that a lack of slots does not explain.
 
     A task with an unexplained wait counts as submitted at its start.
@@ -41,7 +41,7 @@ def keep_waits_for_lack_of_slots(workload: ReplayWorkload) -> ReplayWorkload:
             tasks[index] = _judge_task(tasks[index], free, lasts)
     count = sum(not task.is_explained for task in tasks)
     tasks.sort(key=lambda task: task.submitted_s)
-    left_out = {**workload.left_out, **({ReplayExclusion.UNEXPLAINED: count} if count else {})}
+    left_out = {**workload.left_out, **({ReplayExclusionReason.UNEXPLAINED: count} if count else {})}
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 

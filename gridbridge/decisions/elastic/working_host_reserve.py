@@ -13,7 +13,7 @@ NO_ROOM = FreeHostCapacity(parts=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingHostFreeSlots:
+class HostAcceptingTasks:
     """A host that accepts tasks, with its free slots and running tasks."""
 
     name: str
@@ -25,23 +25,23 @@ class WorkingHostFreeSlots:
     is_promised: bool = False  # slots of the host are reserved
 
 
-class StartableStandardRequests:
+class StartableStandardRequestCount:
     """The number of standard requests that could start on a set of hosts."""
 
-    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHostFreeSlots] = ()) -> None:
+    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[HostAcceptingTasks] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # number of hosts by startable requests
         for host in hosts:
             self.add(host)
 
-    def add(self, host: WorkingHostFreeSlots) -> None:
+    def add(self, host: HostAcceptingTasks) -> None:
         """Add a host."""
-        self._count(count_standard_requests_on_host(host, self._squeeze), 1)
+        self._count(count_startable_standard_requests(host, self._squeeze), 1)
 
-    def spares(self, host: WorkingHostFreeSlots, factor: float) -> bool:
+    def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
         """Remove a host if all other hosts keep enough reserve; return True if removed."""
-        requests = count_standard_requests_on_host(host, self._squeeze)
+        requests = count_startable_standard_requests(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
         if not is_spared:
@@ -63,7 +63,7 @@ class StartableStandardRequests:
         return self.requests >= floor(factor * self.hosts)
 
 
-def count_standard_requests_on_host(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> int:
+def count_startable_standard_requests(host: HostAcceptingTasks, squeeze: SqueezeSection) -> int:
     """Return how many standard requests could start on a host."""
     most: float = host.free // squeeze.standard_slots
     amounts = dict(host.amounts)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.host_evacuation import advise_host_evacuation
-from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance_on_board
-from gridbridge.decisions.rebalance.job_rebalancing import is_job_unevenly_spread, repair_or_balance_job
+from gridbridge.decisions.rebalance.host_evacuation import draft_host_evacuation
+from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
+from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair_or_spread, is_job_unevenly_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
@@ -46,50 +46,50 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
             continue  # the disk is no longer full
         tried.append(_evacuated(board, host))
         if tried[-1].moves:
-            return merge_tried_move_plans(tried)
+            return last_plan_with_all_rejections(tried)
         board.renew()
     words = [advice.sentence for advice in tried]
     words.append(_why_none(snapshot, rules))
     if not words[-1]:
-        even = plan_extreme_host_balance(board)
+        even = plan_lightest_or_heaviest_host(board)
         if even.moves:
-            return merge_tried_move_plans([*tried, even])
+            return last_plan_with_all_rejections([*tried, even])
         tried += [even, _even_jobs(board)]
         if tried[-1].moves:
-            return merge_tried_move_plans(tried)
+            return last_plan_with_all_rejections(tried)
         counted = f"{with_noun(len(_live(board)), 'host')} and {with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
-    return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
+    return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
 def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMovePlan:
     draft = MovePlanDraft(board, 0, None)
-    return draft.advice(advise_host_evacuation(draft, host))
+    return draft.advice(draft_host_evacuation(draft, host))
 
 
 def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan the repair or even spread of the first job with a possible move."""
     draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
     for job in _jobs(board, board.rules):
-        words = repair_or_balance_job(draft, job, is_asked=False)
+        words = draft_job_repair_or_spread(draft, job, is_asked=False)
         if draft.moves:
             break
     return draft.advice(words)
 
 
-def plan_extreme_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
+def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan moves for the lightest host, or else for the heaviest host."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.renew()
-        tried.append(plan_host_balance_on_board(board, host.name))
+        tried.append(plan_projected_host_balance(board, host.name))
         if tried[-1].moves:
             break
-    return merge_tried_move_plans(tried)
+    return last_plan_with_all_rejections(tried)
 
 
-def merge_tried_move_plans(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
+def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
     """Return the last plan with the rejected moves of all plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}

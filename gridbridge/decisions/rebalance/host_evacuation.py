@@ -6,11 +6,11 @@ are overridden.
 
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
-    advise_moves_in_owner_turns,
-    advise_new_copy,
     describe_moves,
+    draft_moves_owner_round_robin,
+    draft_new_task_copy,
     is_host_readable,
-    live_or_replica_kind,
+    live_or_replica_move_kind,
     rank_copy_target_hosts,
 )
 from gridbridge.decisions.rebalance.placement_constraints import (
@@ -41,10 +41,10 @@ def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: Rebalanc
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    return draft.advice(advise_host_evacuation(draft, board.hosts[name]))
+    return draft.advice(draft_host_evacuation(draft, board.hosts[name]))
 
 
-def advise_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
+def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """Plan the evacuation of a host, and return a sentence that describes the plan.
 
     moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
@@ -182,7 +182,7 @@ def _anew(
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
-        advise_new_copy(draft, job, task, source)
+        draft_new_task_copy(draft, job, task, source)
 
 
 def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool) -> None:
@@ -198,7 +198,7 @@ def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTa
         else:
             _off(draft, job, task, host)
 
-    advise_moves_in_owner_turns(draft, tasks, advise)
+    draft_moves_owner_round_robin(draft, tasks, advise)
 
 
 def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
@@ -210,6 +210,6 @@ def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, 
             continue
         reason = why_copy_is_forbidden(draft.board, task, host.name, target)
         if not reason:
-            draft.add(live_or_replica_kind(draft.board.task(task), host.name), task, host.name, target.name)
+            draft.add(live_or_replica_move_kind(draft.board.task(task), host.name), task, host.name, target.name)
             return
         draft.refuse(task, target.name, reason)

@@ -9,12 +9,12 @@ from datetime import timedelta
 from math import ceil
 
 from gridbridge.decisions.rebalance.job_copy_redistribution import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, live_or_replica_kind
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, live_or_replica_move_kind
 from gridbridge.decisions.rebalance.placement_constraints import (
     format_gigabytes,
     why_copy_is_forbidden,
-    why_host_has_job_share,
     why_host_takes_no_copy,
+    why_host_takes_no_more_of_job,
     why_task_is_not_moved,
     why_task_state_forbids_move,
 )
@@ -32,10 +32,10 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves that even out a host in the snapshot."""
-    return plan_host_balance_on_board(ProjectedPlacement(snapshot, rules), name)
+    return plan_projected_host_balance(ProjectedPlacement(snapshot, rules), name)
 
 
-def plan_host_balance_on_board(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
+def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
     """Plan the moves that even out a host; `board` must not contain projected moves."""
     host, rules = board.hosts[name], board.rules
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -52,7 +52,7 @@ def plan_host_balance_on_board(board: ProjectedPlacement, name: str) -> Rebalanc
             return draft.advice(_sentence(draft, host, disk, "has room"))
     is_light = board.is_disk_light(host)
     for job in _active(board):
-        give_host_fair_job_share(draft, host, job)
+        draft_host_fair_job_share(draft, host, job)
     return draft.advice(_sentence(draft, host, disk, _by_disk(is_light=is_light)))
 
 
@@ -63,7 +63,7 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def give_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
+def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
     """Plan moves that give a host its share of a job's copies, or one copy less.
 
     A busy host gets one copy less than its share, a quiet host its full share.
@@ -184,7 +184,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
     if reason:
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(live_or_replica_kind(draft.board.task(task), source.name), task, source.name, target.name)
+    draft.add(live_or_replica_move_kind(draft.board.task(task), source.name), task, source.name, target.name)
     return True
 
 
@@ -197,7 +197,7 @@ def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHos
     reason = (
         draft.limit_reason(task)
         or why_copy_is_forbidden(board, task, source.name, target)
-        or why_host_has_job_share(board, board.jobs[task.job], target)
+        or why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
     if not reason and is_worse and source.state != PlacementHostState.DRAIN:

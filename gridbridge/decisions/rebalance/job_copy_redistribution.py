@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_kind
-from gridbridge.decisions.rebalance.placement_constraints import why_copy_is_forbidden, why_host_has_job_share
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_move_kind
+from gridbridge.decisions.rebalance.placement_constraints import why_copy_is_forbidden, why_host_takes_no_more_of_job
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import PlacementHost, PlacementJobOrDataset, PlacementTask
 
@@ -102,7 +102,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
     if reason := copy or _extreme_reason(board, task, source, target):
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(live_or_replica_kind(board.task(task), source.name), task, source.name, target.name)
+    draft.add(live_or_replica_move_kind(board.task(task), source.name), task, source.name, target.name)
     return True
 
 
@@ -112,7 +112,7 @@ def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: Pla
     return (
         draft.host_reason(target)
         or draft.given_reason(job, target.name)
-        or why_host_has_job_share(board, job, target)
+        or why_host_takes_no_more_of_job(board, job, target)
         or _busy_reason(board, target)
         or _full_reason(board, target)
     )

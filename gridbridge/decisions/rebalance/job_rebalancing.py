@@ -6,8 +6,8 @@ Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 from gridbridge.decisions.rebalance.job_copy_redistribution import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
-    advise_new_copy,
     describe_moves,
+    draft_new_task_copy,
     is_host_readable,
 )
 from gridbridge.decisions.rebalance.placement_constraints import why_task_state_forbids_move
@@ -24,7 +24,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
 
 
-def plan_job_balance(
+def plan_job_repair_or_spread(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
     """Plan the repair of a job in the snapshot, or an even spread of its copies.
@@ -33,12 +33,12 @@ def plan_job_balance(
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
-    return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
+    return draft.advice(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
 
 
-def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
+def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
     """Plan the repair of a job, or an even spread of its copies; describe the plan."""
-    wrong = advise_job_repair(draft, job)
+    wrong = draft_job_repair(draft, job)
     lack = with_noun(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
     still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
@@ -66,7 +66,7 @@ def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
     return False
 
 
-def advise_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
+def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
     """Plan missing live copies and replicas, and the removal of wrong replicas.
 
     The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
@@ -137,7 +137,7 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
     elif first:
         draft.add(PlacementMoveKind.LIVE, task, task.live, first.name)
     elif not any(name in draft.board.hosts for name in task.hosts):
-        advise_new_copy(draft, job, task, "", PlacementMoveKind.LIVE)
+        draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
@@ -171,7 +171,7 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
     host = draft.board.hosts.get(now.live)
-    advise_new_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
+    draft_new_task_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
 
 
 def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:

@@ -162,7 +162,7 @@ class MovePlanDraft:
         return RebalanceMovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
 
 
-def advise_moves_in_owner_turns(
+def draft_moves_owner_round_robin(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
     """Plan moves of the owners' tasks in turn, one move an owner, up to the limit."""
@@ -178,7 +178,7 @@ def advise_moves_in_owner_turns(
                 del waiting[owner]
 
 
-def live_or_replica_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
+def live_or_replica_move_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
     """Return LIVE for a task's live copy at a host, and REPLICA for any other copy."""
     return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
 
@@ -195,7 +195,7 @@ def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
     return " and ".join(words)
 
 
-def advise_new_copy(
+def draft_new_task_copy(
     draft: MovePlanDraft,
     job: PlacementJobOrDataset,
     task: PlacementTask,

@@ -7,13 +7,13 @@ as possible.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, format_bytes
+from gridbridge.model.rebalance.datasets import Dataset, RefusedAreaOrDataset, format_bytes
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 
 def choose_next_replica_area(
     dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
-) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
+) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the area for a dataset's next replica (or empty) and refused areas.
 
     Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free
@@ -22,7 +22,7 @@ def choose_next_replica_area(
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
     }
-    refused = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in reasons.items() if why)
+    refused = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [area for area in areas if not reasons[area.storage]]
     held = {area.cluster for area in areas if area.storage in dataset.whole}
     best = min(fit, key=lambda area: _order(dataset, area, held), default=None)

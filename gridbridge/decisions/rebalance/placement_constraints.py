@@ -64,7 +64,7 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
     return next(_of_copy(board, task, source, target), "")
 
 
-def why_host_has_job_share(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
+def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)

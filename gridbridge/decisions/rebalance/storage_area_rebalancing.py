@@ -12,14 +12,14 @@ from functools import partial
 
 from gridbridge.decisions.rebalance.automatic_rebalance_round import (
     failed_hosts_with_copies,
-    merge_tried_move_plans,
-    plan_extreme_host_balance,
+    last_plan_with_all_rejections,
+    plan_lightest_or_heaviest_host,
 )
-from gridbridge.decisions.rebalance.host_evacuation import advise_host_evacuation, describe_lost_datasets
-from gridbridge.decisions.rebalance.job_rebalancing import advise_job_repair
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, advise_moves_in_owner_turns, describe_moves
+from gridbridge.decisions.rebalance.host_evacuation import describe_lost_datasets, draft_host_evacuation
+from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, draft_moves_owner_round_robin
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
-from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ReplicaActRecord
+from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
@@ -27,7 +27,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
     happened_within,
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan
@@ -49,7 +49,7 @@ class DatasetReplicaChange:
     source: str = ""
 
 
-def storage_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return the rebalancing snapshot of storage areas and datasets."""
     areas = {area.storage: area for area in storage_state.areas}
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
@@ -77,27 +77,27 @@ def storage_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: Reb
     )
 
 
-def plan_storage_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
+def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic round about datasets."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    words = [*map(partial(advise_host_evacuation, draft), failed_hosts_with_copies(board)), *_losses(board)]
+    words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board)), *_losses(board)]
     moving = sum(task.state is PlacementTaskState.MOVING for task in snapshot.tasks)
     evacuations = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
-    advise_moves_in_owner_turns(draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job]))
+    draft_moves_owner_round_robin(draft, _waiting(snapshot), lambda task: draft_job_repair(draft, board.jobs[task.job]))
     if draft.moves[evacuations:]:
         words.append(f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}")
     if draft.moves:
         return draft.advice("; ".join(words))
     words.append(_why_none(board, moving))
     tried = [draft.advice("")]
-    tried += [] if words[-1] else [plan_extreme_host_balance(board)]
+    tried += [] if words[-1] else [plan_lightest_or_heaviest_host(board)]
     if tried[-1].moves:
-        return merge_tried_move_plans(tried)
+        return last_plan_with_all_rejections(tried)
     counted = f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
     words.append(f"{counted}: nothing is to be carried")
-    return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
+    return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
 def dataset_changes_for_moves(
@@ -122,7 +122,7 @@ def dataset_changes_for_moves(
     return tuple(acts)
 
 
-def move_kind_of_replica_act(carried: ReplicaActRecord) -> PlacementMoveKind:
+def move_kind_of_replica_act(carried: ServiceReplicaAct) -> PlacementMoveKind:
     """Return REPLICA for an action that made a replica, else DELETE."""
     return PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE
 
@@ -257,7 +257,7 @@ def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> 
     each further failure in a row of the dataset.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
-    failed = defaultdict[str, list[ReplicaActRecord]](list)
+    failed = defaultdict[str, list[ServiceReplicaAct]](list)
     for carried in sorted(storage_state.carried, key=lambda carried: (_end(carried), carried.token)):
         if carried.why:
             failures[carried.dataset] += 1
@@ -278,13 +278,13 @@ def _doublings(failures: int) -> int:
     return min(max(0, failures - 1), MOST_DOUBLED)
 
 
-def longest_rest_after_replica_act(rules: RebalanceSection) -> timedelta:
+def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
     """Return the longest time for which a replica action delays later actions."""
     failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
-def _failed_at(carried: ReplicaActRecord, storage_state: DatasetStorageSnapshot) -> str:
+def _failed_at(carried: ServiceReplicaAct, storage_state: DatasetStorageSnapshot) -> str:
     """Return the area of a failed action: `source` if the new replica was made."""
     return (
         carried.source
@@ -293,11 +293,11 @@ def _failed_at(carried: ReplicaActRecord, storage_state: DatasetStorageSnapshot)
     )
 
 
-def _end(carried: ReplicaActRecord) -> datetime:
+def _end(carried: ServiceReplicaAct) -> datetime:
     return carried.ended_at or carried.began_at
 
 
-def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoves:
+def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoveTimes:
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
     ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
-    return RecentPlacementMoves(hosts={carried.target: carried.began_at for carried in came}, replicated=ended)
+    return RecentPlacementMoveTimes(hosts={carried.target: carried.began_at for carried in came}, replicated=ended)

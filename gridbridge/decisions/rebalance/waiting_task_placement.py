@@ -14,7 +14,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.observed_tasks import CampaignTaskAtCluster, TasksObservedAtClusters, TransferredTask
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
@@ -23,14 +23,19 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     PlacementTaskState,
 )
-from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.planned_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RejectedMove,
+    ValidAndDroppedMoves,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
-def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
+def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
     """Return the rebalancing snapshot of clusters, campaigns and transferred tasks."""
     waiting = Counter[str]()
-    all_tasks: tuple[ListedCampaignTask | TransferredTask, ...] = (*observed.tasks, *observed.away)
+    all_tasks: tuple[CampaignTaskAtCluster | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
         waiting[task.cluster] += task.slots if task.is_waiting else 0
     for transferred in observed.away:
@@ -60,7 +65,7 @@ def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
     )
 
 
-def _unsent(observed: ObservedTasks) -> Counter[str]:
+def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
     """Count the slots that unsent and moving campaign tasks may take by cluster."""
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
@@ -73,7 +78,7 @@ def _unsent(observed: ObservedTasks) -> Counter[str]:
     return unsent
 
 
-def _host_state(name: str, observed: ObservedTasks) -> PlacementHostState:
+def _host_state(name: str, observed: TasksObservedAtClusters) -> PlacementHostState:
     if name in observed.dead:
         return PlacementHostState.DEAD
     return PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
@@ -93,7 +98,7 @@ def _host(name: str, answer: ClusterSnapshot | None, slots_taken: int, state: Pl
     )
 
 
-def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJobOrDataset:
+def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
     requests = campaign.jdl.clusters.items()
     open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
     open_to = {name for name, request in open_requests.items() if _may_start(request, observed.answers.get(name))}
@@ -107,7 +112,7 @@ def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJobOrDataset:
     )
 
 
-def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJobOrDataset]:
+def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
     """Give the local jobs with transferred tasks, and the clusters with free slots."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
@@ -142,14 +147,14 @@ def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> b
     return (answer.free_slots if besteffort is None else besteffort) >= request.slots
 
 
-def _listed_once(tasks: Iterable[ListedCampaignTask]) -> list[ListedCampaignTask]:
+def _listed_once(tasks: Iterable[CampaignTaskAtCluster]) -> list[CampaignTaskAtCluster]:
     """Leave out campaign tasks that more than one cluster lists."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
 
 
-def _task(task: ListedCampaignTask) -> PlacementTask:
+def _task(task: CampaignTaskAtCluster) -> PlacementTask:
     return PlacementTask(
         job=str(task.campaign),
         number=task.task,
@@ -160,7 +165,7 @@ def _task(task: ListedCampaignTask) -> PlacementTask:
     )
 
 
-def _state(task: ListedCampaignTask | TransferredTask) -> PlacementTaskState:
+def _state(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTaskState:
     if task.is_moving:
         return PlacementTaskState.MOVING
     if task.is_running:
@@ -168,7 +173,7 @@ def _state(task: ListedCampaignTask | TransferredTask) -> PlacementTaskState:
     return PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
 
 
-def campaign_tasks_by_key(tasks: Iterable[ListedCampaignTask]) -> Mapping[tuple[str, int], ListedCampaignTask]:
+def campaign_tasks_by_key(tasks: Iterable[CampaignTaskAtCluster]) -> Mapping[tuple[str, int], CampaignTaskAtCluster]:
     """Return campaign tasks by campaign and task number, without tasks listed twice."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
@@ -180,7 +185,7 @@ def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[
 
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
-) -> RecheckedMoves:
+) -> ValidAndDroppedMoves:
     """Recheck planned moves before execution; drop invalid moves with reasons.
 
     `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
@@ -198,7 +203,7 @@ def recheck_waiting_task_moves(
         assert task  # a missing task always has a reason
         came[move.target] += task.slots
         held.append(move)
-    return RecheckedMoves(moves=tuple(held), dropped=tuple(dropped))
+    return ValidAndDroppedMoves(moves=tuple(held), dropped=tuple(dropped))
 
 
 def _why_not(
@@ -221,9 +226,9 @@ def _why_not(
     return ""
 
 
-def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
+def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
     """Return all moves as dropped moves with the same reason."""
-    return RecheckedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
+    return ValidAndDroppedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
 
 
 def _dropped(move: PlacementMove, reason: str) -> RejectedMove:

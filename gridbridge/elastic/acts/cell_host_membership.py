@@ -14,13 +14,13 @@ from gridbridge.batch.gridengine import advance_reservations, execution_hosts, t
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import node_power
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostIdleCheck,
+    HostCheckBeforeRemoval,
     HostJoinStep,
     HostRemovalProgress,
     MachineToJoinCell,
@@ -74,7 +74,7 @@ class ExecutionHostMembership(Protocol):
         """Return the commands by which an administrator removes a vanished host."""
         ...
 
-    def look(self, host: str) -> HostIdleCheck:
+    def look(self, host: str) -> HostCheckBeforeRemoval:
         """Query whether a host is idle, closed and listed."""
         ...
 
@@ -115,7 +115,7 @@ class GridEngineHostMembership:
     """Adds execution hosts to one Grid Engine cell, and removes them (ExecutionHostMembership)."""
 
     cell: GridEngineCell
-    preparing: MachineBootstrap
+    preparing: NewMachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # serializes changes of queues, see `leave`
@@ -186,12 +186,12 @@ class GridEngineHostMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def look(self, host: str) -> HostIdleCheck:
+    def look(self, host: str) -> HostCheckBeforeRemoval:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [instance.rpartition("@")[2] for instance in advance_reservations.query_reserved_slots(self.cell)]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
-        return HostIdleCheck(
+        return HostCheckBeforeRemoval(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
             is_closed=all(instance.is_disabled for instance in instances),
             is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
@@ -293,7 +293,7 @@ class GridEngineHostMembership:
                 execution_hosts.add_host_to_queue(self.cell, node.name, queue)
 
 
-def local_host_membership(policy: Policy) -> ExecutionHostMembership:
+def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
     """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
     cluster = configured_cluster_address(policy, policy.site.cluster)
     # other kinds of clusters were refused before
@@ -302,7 +302,7 @@ def local_host_membership(policy: Policy) -> ExecutionHostMembership:
 
 def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
     cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
-    return GridEngineHostMembership(cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell))
+    return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
 
 
 def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:

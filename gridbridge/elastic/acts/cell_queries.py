@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine import cell_layout_reader
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError
-from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRound, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell_configuration import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
@@ -18,7 +18,7 @@ from gridbridge.model.policy import Policy
 USUAL_QUEUE = BalanceSection().queue
 
 
-def query_cell_status_outputs(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRound]:
+def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Query the cluster's status programs; return their raw output and the time before the query.
 
     Raises ClusterStateUnknown when a program does not answer, and ConfigError when the site has no
@@ -35,11 +35,11 @@ def query_cell_status_outputs(policy: Policy, now: datetime) -> tuple[SavedBatch
         documents, master = shows.query_demand_outputs(cluster)
     except GridbridgeError as error:
         raise ClusterStateUnknown(f"{name}: {error}") from error
-    return documents, SavedBalancerRound(now=now, master=master)
+    return documents, SavedBalancerRoundInput(now=now, master=master)
 
 
 def parse_balance_situation(
-    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRound, where: str, queue: str = USUAL_QUEUE
+    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
     """Parse the raw output of a cluster's status programs into a balancer's situation.
 
@@ -69,7 +69,7 @@ def parse_balance_situation(
 
 
 def _read(
-    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRound, queue: str
+    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
         return parse_oar_demand(documents.oar, queue)

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
 
 
-def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
+def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of each tagged host.
 
     Raise ClusterStateUnknown when the cell does not answer.
@@ -24,7 +24,7 @@ def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
         raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
 
 
-def require_execution_host(policy: Policy, host: str) -> None:
+def require_home_execution_host(policy: Policy, host: str) -> None:
     """Raise CommandLineMistake for a host that is no execution host of the site's own cluster.
 
     Raises ClusterStateUnknown when the cell does not answer.
@@ -41,7 +41,7 @@ def require_execution_host(policy: Policy, host: str) -> None:
         raise CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
-def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
+def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add a tag to a host, or remove it; return the host's tags afterwards.
 
     Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when the cell
@@ -52,7 +52,7 @@ def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> 
     if keeps is None:
         name = policy.site.cluster
         raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
-    host_tags = read_host_tags(policy)
+    host_tags = query_home_cluster_host_tags(policy)
     name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
     before = host_tags.get(name, ())
     remaining = tuple(existing for existing in before if existing != tag)

@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 16  # size limit of a step's script, and of the mounts file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineBootstrap:
+class NewMachineBootstrap:
     """The bootstrap steps of one site, run on new machines over ssh."""
 
     settings: MachineBootstrapSection
@@ -96,10 +96,10 @@ class MachineBootstrap:
         return [line for line in entries if line and not line.startswith("#")]
 
 
-TEXTS: Mapping[str, Callable[[MachineBootstrap, MachineToJoinCell, Iterable[str]], str]] = {
-    "names": MachineBootstrap._names,
-    "people": MachineBootstrap._people,
-    "mounts": MachineBootstrap._mounts,
+TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[str]], str]] = {
+    "names": NewMachineBootstrap._names,
+    "people": NewMachineBootstrap._people,
+    "mounts": NewMachineBootstrap._mounts,
 }
 
 

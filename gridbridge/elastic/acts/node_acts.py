@@ -60,7 +60,7 @@ class NodeActRunner:
         """
         if due.act is None:
             return due.node
-        if due.act in power_acts.ACTS:
+        if due.act in power_acts.POWER_ACTS:
             return self._switching.do(due)
         return ACTS[due.act](self, due.node)
 

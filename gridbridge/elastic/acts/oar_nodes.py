@@ -11,7 +11,12 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.node_power import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
-from gridbridge.model.elastic.elastic_nodes import HostIdleCheck, HostJoinStep, HostRemovalProgress, MachineToJoinCell
+from gridbridge.model.elastic.elastic_nodes import (
+    HostCheckBeforeRemoval,
+    HostJoinStep,
+    HostRemovalProgress,
+    MachineToJoinCell,
+)
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -51,11 +56,11 @@ class OarNodePower:
         self.root("settle", host)
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
-    def look(self, host: str) -> HostIdleCheck:
+    def look(self, host: str) -> HostCheckBeforeRemoval:
         """Query a node's state; a node that is neither Alive nor halted is not closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
-        return HostIdleCheck(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
+        return HostCheckBeforeRemoval(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
         """Return True: OAR itself ends and resubmits best-effort jobs when a node is halted."""

@@ -14,14 +14,14 @@ from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure, SilentHostMayRunTasks
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostIdleCheck,
+    HostCheckBeforeRemoval,
     ProviderMachine,
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import BalancerNodeAct, BalancerOwnedNode, DueNodeAct, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
-_log = logging.getLogger(__name__)
+_power_log = logging.getLogger(__name__)
 
 PATIENT = (
     NodeStateCause.DRAINED,
@@ -50,7 +50,7 @@ class HostPowerActRunner:
         Raises GridbridgeError when the next round has to retry the act.
         """
         assert due.act
-        return ACTS[due.act](self, due)
+        return POWER_ACTS[due.act](self, due)
 
     def _rest(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Close a host; switch it off if it is still idle, else open it again.
@@ -73,14 +73,14 @@ class HostPowerActRunner:
             self.tag(node.name, due.tag, True)
         self.membership.halt(node.name)
         try:
-            self._supply(node).stop(_machine(node))
+            self._supply(node).stop(_powered_machine(node))
         except GridbridgeError as error:
             if node.cause is NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
-            _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
+            _power_log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostIdleCheck) -> bool:
+    def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostCheckBeforeRemoval) -> bool:
         """Say whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
@@ -88,7 +88,7 @@ class HostPowerActRunner:
 
     def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Switch a host on; later rounds see it come up, or repeat the request."""
-        self._supply(due.node).start(_machine(due.node))
+        self._supply(due.node).start(_powered_machine(due.node))
         return due.node
 
     def _open(self, due: DueNodeAct) -> BalancerOwnedNode:
@@ -107,8 +107,8 @@ class HostPowerActRunner:
         if idleness.is_listed and not idleness.is_idle:
             raise SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
-            _log.warning("event=still_on node=%s", due.node.name)
-        self._supply(due.node).stop(_machine(due.node))
+            _power_log.warning("event=still_on node=%s", due.node.name)
+        self._supply(due.node).stop(_powered_machine(due.node))
         node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
@@ -121,11 +121,11 @@ class HostPowerActRunner:
         return self.supplies[node.pool]
 
 
-def _machine(node: BalancerOwnedNode) -> ProviderMachine:
+def _powered_machine(node: BalancerOwnedNode) -> ProviderMachine:
     return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
 
 
-ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], BalancerOwnedNode]] = {
+POWER_ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], BalancerOwnedNode]] = {
     BalancerNodeAct.REST: HostPowerActRunner._rest,
     BalancerNodeAct.WAKE: HostPowerActRunner._wake,
     BalancerNodeAct.OPEN: HostPowerActRunner._open,

@@ -13,8 +13,8 @@ from gridbridge.elastic.balancer.balance_journal import PROGRAM
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerOwnedNode
-from gridbridge.model.elastic.published_balance import BalancerOverview
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
+from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.shell.process_account import become_account
@@ -24,7 +24,7 @@ from gridbridge.state.database.decision_journal_table import JournalledDecisionR
 MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 
-def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
+def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
     """Load the balancer's nodes, pools, costs and pending requests from its state file.
 
     Raises StateError for an account that may not read the file, or before the first
@@ -32,7 +32,7 @@ def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> Balancer
     """
     with _opened(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
-        return BalancerOverview(
+        return BalancerStateOverview(
             nodes=memory.nodes.all(),
             pools=tuple(sorted(memory.records().items())),
             last_round=memory.last_round(),
@@ -42,7 +42,7 @@ def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> Balancer
 
 
 def record_node_change_request(
-    host: str, request: AdministratorRequestKind, path: str = BALANCE_STATE
+    host: str, request: AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> BalancerOwnedNode:
     """Record an administrator's request to drain, keep or free a node in the next round.
 
@@ -60,7 +60,7 @@ def record_node_change_request(
         return node
 
 
-def load_last_balancer_rounds(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
+def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
     """Load the last rounds that changed a node, the oldest first."""
     with _opened(path, is_unchanged=True) as database:
         decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)

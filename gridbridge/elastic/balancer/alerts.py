@@ -36,13 +36,15 @@ def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Contai
         _log.warning(words, node.name, node.pool, node.machine, mend)
 
 
-def alert_released_hosts_still_off(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> None:
+def alert_unmanaged_hosts_still_off(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> None:
     """Log the command that opens each powered-off host that the balancer no longer manages."""
     for node in nodes:
         _log.warning("event=left_off node=%s command=%r", node.name, opening(node.name))
 
 
-def describe_abandoned_nodes(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> tuple[str, ...]:
+def describe_nodes_without_provider(
+    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
+) -> tuple[str, ...]:
     """Describe each node that no round manages any more, because no provider is configured."""
     return tuple(
         f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
@@ -57,7 +59,7 @@ def _mend(node: BalancerOwnedNode, opening: Callable[[str], str]) -> str:
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
-def alert_nodes_missing_from_list(nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]) -> None:
+def alert_nodes_absent_from_provider(nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]) -> None:
     """Log the nodes that report to the cell but are missing from their provider's list."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
@@ -69,7 +71,7 @@ def alert_nodes_missing_from_list(nodes: Iterable[BalancerOwnedNode], pools: Map
 
 def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
     """Log the provider's machines that have the name of another host of the cell."""
-    for machine in machine_list_reconciliation.machines_that_share_a_host_name(world):
+    for machine in machine_list_reconciliation.machines_named_like_another_host(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
         hint = f"have {machine.name} lead to {machine.address} here if it is that host, else "
@@ -110,7 +112,7 @@ def alert_dead_nodes_with_tasks(nodes: Iterable[BalancerOwnedNode], clearing: Ca
         _log.warning(words, node.name, node.machine, clearing(node.name))
 
 
-def alert_hosts_switched_off_by_hand(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
+def alert_busy_hosts_off_by_hand(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
     """Log the hosts that were switched off by hand while they ran tasks."""
     for node in nodes:
         mend = f"switch it on again, or: {clearing(node.name)}"

@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
-from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 
@@ -21,7 +21,7 @@ PROGRAM = "balance"
 Kept = Mapping[str, Any]
 
 
-def balance_journal_entry(
+def balancer_round_journal_entry(
     world: BalancerNodesSnapshot,
     plan: BalancerRoundPlan,
     rules: BalanceSection,
@@ -48,7 +48,7 @@ def balance_journal_entry(
     return make_journal_entry(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
 
 
-def replay_recorded_node_acts(situation: Kept) -> list[str]:
+def replay_balancer_round_decision(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
         decode_model_value(situation["world"], BalancerNodesSnapshot),
@@ -62,6 +62,6 @@ def replay_recorded_node_acts(situation: Kept) -> list[str]:
         decode_model_value(situation["asked"], AdministratorNodeRequests)
         if situation["asked"]
         else NO_ADMINISTRATOR_REQUESTS,
-        decode_model_value(situation["rest"], StandbyPlan) if situation["rest"] else None,
+        decode_model_value(situation["rest"], StandbyOrWakePlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]

@@ -14,8 +14,8 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSitu
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
-from gridbridge.model.elastic.published_balance import BalancePlanReport, JobOrHostExplanation
-from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_short_host_name
+from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
+from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.policy import Policy
@@ -102,20 +102,20 @@ def _decided(
         )
         return replace(report, unseen=unseen)
     # imports all providers
-    from gridbridge.elastic.balancer.squeeze_preview import query_movable_tasks
+    from gridbridge.elastic.balancer.squeeze_preview import query_tasks_squeeze_may_move
 
     own = {node.name for node in situation.nodes if node.pool in switched}
-    tags = tags_by_short_host_name(host_tags.read_host_tags(policy))
+    tags = tags_by_short_host_name(host_tags.query_home_cluster_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
     planned = round_decision.decide_balance_plan(
         situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
-    facts = StandbyHostFacts(tags=tags, movable=query_movable_tasks(policy, situation))
+    facts = HostTagsAndMovableTasks(tags=tags, movable=query_tasks_squeeze_may_move(policy, situation))
     mine = round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = round_decision.decide_hosts_to_switch(mine, planned, rules, policy.squeeze, facts)
+    standby_plan, _, _ = round_decision.decide_hosts_to_power_off_or_on(mine, planned, rules, policy.squeeze, facts)
     decision = round_decision.balance_plan_report(
-        round_decision.subtract_squeeze_from_plan(planned, standby_plan, own),
+        round_decision.drop_acts_replaced_by_squeeze(planned, standby_plan, own),
         rules,
         demand,
         is_alone=not (standby_plan.on or standby_plan.off),
@@ -131,7 +131,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
     return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
 
 
-def load_balance_configuration(path: str = CONFIG) -> Policy:
+def load_home_cluster_config(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
     return users_configuration.load_requiring_home_cluster(path)
 
@@ -190,7 +190,7 @@ def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> De
 
 def explain_balance_of_job_or_host(
     subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
-) -> JobOrHostExplanation:
+) -> BalancerJobOrHostExplanation:
     """Explain what a round would do about a job number or a host.
 
     `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
@@ -205,17 +205,19 @@ def explain_balance_of_job_or_host(
         return _of_job(int(subject), situation, decision)
     explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
-        tags = tags_by_short_host_name(host_tags.read_host_tags(users_configuration.load_requiring_home_cluster(path)))
+        tags = tags_by_short_host_name(
+            host_tags.query_home_cluster_host_tags(users_configuration.load_requiring_home_cluster(path))
+        )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
 
 
-def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) -> JobOrHostExplanation:
+def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) -> BalancerJobOrHostExplanation:
     of_job = (refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host)
     refused = next(of_job, "")
     waits = any(job in row.jobs for row in situation.cell.waiting)
     reason = refused or ("it counts as demand" if waits else "it does not wait: it runs, has ended, or never was")
-    return JobOrHostExplanation(
+    return BalancerJobOrHostExplanation(
         what=f"job {job}",
         is_known=waits or bool(refused),
         reason=reason,
@@ -231,7 +233,7 @@ def _of_host(
     report: BalancePlanReport,
     *,
     is_unseen: bool,
-) -> JobOrHostExplanation:
+) -> BalancerJobOrHostExplanation:
     node = next((node for node in nodes if is_same_host(node.name, host)), None)
     is_node = any(is_same_host(node.name, host) for node in situation.nodes)
     is_listed = any(is_same_host(listed.name, host) for listed in situation.cell.hosts)
@@ -241,7 +243,7 @@ def _of_host(
     if not is_node:
         refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
         refused = refused if is_listed else "nobody knows it"
-    return JobOrHostExplanation(
+    return BalancerJobOrHostExplanation(
         what=host,
         is_known=is_node or is_listed,
         node=node,
@@ -253,7 +255,7 @@ def _of_host(
 
 def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
-        return observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
+        return observed_or_saved_cell.load_saved_balance_situation(folder, policy.balance.queue)
     return balancer_state_for_previews.add_saved_balancer_state(
         observed_or_saved_cell.observe_balanced_cluster(policy, now), policy
     )

@@ -15,11 +15,11 @@ from gridbridge.decisions.elastic import master_machine_termination
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes
 from gridbridge.decisions.elastic.published_balancer_figures import (
     LOOKBACK,
-    BalancerRoundOutcome,
+    BalancerRoundNodeChanges,
     count_node_changes_by_pool,
 )
 from gridbridge.elastic.acts import host_tags, oar_nodes
-from gridbridge.elastic.acts.cell_host_membership import local_host_membership
+from gridbridge.elastic.acts.cell_host_membership import home_cluster_host_membership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import alerts, balancer_state_for_previews, observed_or_saved_cell, round_statistics
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
@@ -29,7 +29,7 @@ from gridbridge.elastic.balancer.balancer_round_values import (
     SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
+from gridbridge.elastic.balancer.round_statistics import BalancerStatisticsPaths
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.elastic.store import published_balance_file
@@ -100,8 +100,8 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
-        warnings = alerts.describe_abandoned_nodes(
-            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE), local_host_membership(policy).opening
+        warnings = alerts.describe_nodes_without_provider(
+            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE), home_cluster_host_membership(policy).opening
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
@@ -136,7 +136,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
         start_acting_balancer(options)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)
-    with BalanceDaemon(options, clock).open_cycle() as balancer:
+    with BalancerDaemon(options, clock).open_cycle() as balancer:
         return cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
@@ -170,7 +170,7 @@ def _turns(section: MachineProviderSection, nodes: int) -> int:
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
-class BalanceDaemon:
+class BalancerDaemon:
     """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
     def __init__(self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None) -> None:
@@ -199,7 +199,7 @@ class BalanceDaemon:
         except ClusterStateUnknown as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
-                published_balance_file.publish_round_without_cell(cluster, now, str(error), BALANCE_PUBLISHED)
+                published_balance_file.publish_round_without_cell_answer(cluster, now, str(error), BALANCE_PUBLISHED)
             raise
         reported.report()
 
@@ -252,7 +252,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             pools=policy.pools,
             providers=makers,
             supplies=supplies,
-            membership=local_host_membership(policy),
+            membership=home_cluster_host_membership(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
             fill_first=options.rules.fill_first,
@@ -280,7 +280,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             ),
             listing,
             acts,
-            lambda: host_tags.read_host_tags(policy),
+            lambda: host_tags.query_home_cluster_host_tags(policy),
         )
         self._wanted = options
         self._listing = listing.keys()
@@ -327,13 +327,13 @@ class PublishingBalancerRound(BalancerRoundRunner):
             return
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
-        statistics = RoundStatisticsFiles(
+        statistics = BalancerStatisticsPaths(
             accounting=round_statistics.local_accounting_file_path(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = round_statistics.record_round_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
+        numbers = round_statistics.record_balancer_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)
@@ -345,13 +345,13 @@ class PublishingBalancerRound(BalancerRoundRunner):
 
 
 def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
-    host_tags.change_host_tag(policy, host, tag, is_wanted=is_wanted)
+    host_tags.change_home_cluster_host_tag(policy, host, tag, is_wanted=is_wanted)
 
 
 def _outcome(
     options: BalancerRunOptions, over: FinishedBalancerRound, dues: Iterable[DueNodeAct], took_s: float
-) -> BalancerRoundOutcome:
-    so_far = BalancerRoundOutcome(
+) -> BalancerRoundNodeChanges:
+    so_far = BalancerRoundNodeChanges(
         took_s=took_s,
         sentence=over.plan.sentence,
         is_acting=options.is_acting,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.elastic.balancer.balance_service import (
-    BalanceDaemon,
+    BalancerDaemon,
     BalancerRunOptions,
     require_balancer_can_act,
     start_acting_balancer,
@@ -35,7 +35,9 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
     configuration.tell()
-    lasting = ReloadingBalancer(options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign))
+    lasting = ReloadingBalancer(
+        options, configuration, renew, lambda current: BalancerDaemon(current, clock, life_sign)
+    )
     cycle.run_cycles_forever(lasting, signals, life_sign, clock)
 
 
@@ -50,7 +52,7 @@ class ReloadingBalancer(ReloadingDaemon):
         options: BalancerRunOptions,
         configuration: ReloadableConfiguration,
         renew: Renew,
-        make: Callable[[BalancerRunOptions], BalanceDaemon],
+        make: Callable[[BalancerRunOptions], BalancerDaemon],
     ) -> None:
         super().__init__(make(options), configuration, lambda policy: make(self._by(policy)))
         self._wanted = options

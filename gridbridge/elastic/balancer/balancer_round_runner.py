@@ -16,10 +16,10 @@ from gridbridge.decisions.elastic import (
     node_acts_from_balance_plan,
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
-from gridbridge.decisions.elastic.clock_step import future_time_limiter, limit_time_to_now, map_node_times
+from gridbridge.decisions.elastic.clock_step import change_node_times, future_time_limiter, limit_time_to_now
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_cost_since_round
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_costs_since_last_round
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.decisions.elastic.nodes_needing_administrator import (
     find_machines_of_unknown_pools,
@@ -27,7 +27,7 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     find_reporting_nodes_without_listed_machine,
     find_silent_hosts_without_machine,
     silent_nodes_with_tasks,
-    standby_hosts_without_section,
+    standby_hosts_no_longer_configured,
 )
 from gridbridge.decisions.elastic.pool_choice_and_pauses import (
     choose_pool_for_new_nodes,
@@ -61,7 +61,7 @@ from gridbridge.model.elastic.owned_nodes import (
     DueNodeAct,
     NodeStateCause,
 )
-from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, tags_by_short_host_name
+from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 
@@ -114,7 +114,9 @@ class BalancerRoundRunner:
         """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
-        wished = [node_acts_from_balance_plan.apply_administrator_request(node, world, requests) for node in world.kept]
+        wished = [
+            node_acts_from_balance_plan.apply_administrator_node_request(node, world, requests) for node in world.kept
+        ]
         wished += machine_list_reconciliation.nodes_adopted_this_round(world)
         remembered = balancer_state_for_previews.add_stored_balancer_facts(
             cell, self._memory, self._site.rules, self._site.demand
@@ -137,19 +139,19 @@ class BalancerRoundRunner:
         """Log the problems that only an administrator can fix."""
         alerts.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
         alerts.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
-        alerts.alert_nodes_missing_from_list(find_reporting_nodes_without_listed_machine(world), self._site.pools)
+        alerts.alert_nodes_absent_from_provider(find_reporting_nodes_without_listed_machine(world), self._site.pools)
         alerts.alert_machines_named_as_other_hosts(world, self._site.ending)
         alerts.alert_machines_of_unknown_pool(find_machines_of_unknown_pools(world), self._site.ending)
         clearing = self._acts.membership.clearing
         alerts.alert_dead_nodes_with_tasks(silent_nodes_with_tasks(world, self.patience.silent_s), clearing)
-        off_hosts = standby_hosts_without_section(world, self._memory.nodes.all())
+        off_hosts = standby_hosts_no_longer_configured(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
         lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
         alerts.alert_hosts_without_machine(lost, forgetting)
-        alerts.alert_hosts_switched_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
-        alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
+        alerts.alert_busy_hosts_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
+        alerts.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
@@ -169,12 +171,12 @@ class BalancerRoundRunner:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                map_node_times(node, future_time_limiter(cell.now))
+                change_node_times(node, future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
             machines=self._whole(self._machines()),
-            hosts=node_acts_from_balance_plan.busy_and_silent_cell_hosts(cell),
+            hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
@@ -190,8 +192,8 @@ class BalancerRoundRunner:
         world = replace(world, addresses=addresses)
         return replace(
             world,
-            unlisted=machine_list_reconciliation.nodes_missing_from_list_since(world, self._memory.unlisted()),
-            silent=machine_list_reconciliation.hosts_silent_since(world, self._memory.silent()),
+            unlisted=machine_list_reconciliation.machine_missing_since_by_node(world, self._memory.unlisted()),
+            silent=machine_list_reconciliation.silent_since_by_host(world, self._memory.silent()),
         )
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
@@ -202,7 +204,7 @@ class BalancerRoundRunner:
         )
         standby_plan = self._rest(plan, view)
         plan = self._possible(
-            round_decision.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)), view
+            round_decision.drop_acts_replaced_by_squeeze(plan, standby_plan, self._own(view.world)), view
         )
         dues = node_acts_from_balance_plan.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
@@ -216,12 +218,12 @@ class BalancerRoundRunner:
         report = round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyPlan | None:
+    def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
         """Return which of the site's own hosts to switch off or on; None without squeeze."""
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
-        facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
+        facts = HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
         situation = round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
         stay = self._own(view.world) - free  # the policy may not remove these hosts
@@ -239,7 +241,9 @@ class BalancerRoundRunner:
 
     def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
-        return balance_journal.balance_journal_entry(view.world, plan, self._site.rules, self.patience, view.asked)
+        return balance_journal.balancer_round_journal_entry(
+            view.world, plan, self._site.rules, self.patience, view.asked
+        )
 
     def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
         """Record the intended states, act on the nodes in parallel, and record the outcomes."""
@@ -348,7 +352,7 @@ class BalancerRoundRunner:
     def _spent(self, view: BalancerRoundInputs, after: Sequence[BalancerOwnedNode]) -> float:
         """Return this month's cost of nodes, including the time since the last round."""
         now, site = view.world.now, self._site
-        cost = node_cost_since_round(
+        cost = node_costs_since_last_round(
             self._memory.last_round() or now,
             now,
             view.world.kept,

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, DueNodeAct
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class BalancerRoundPlan:
     told: BalancePlanReport
     # pool and machine of the master, if the round destroys the machine
     ended: tuple[str, ProviderMachine] | None = None
-    rest: StandbyPlan | None = None  # the decision of the squeeze; None: squeeze is disabled
+    rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property
     def sentence(self) -> str:

@@ -7,7 +7,7 @@ from gridbridge.decisions.elastic import clock_step
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
 from gridbridge.elastic.store.balancer_node_tables import BalancerFactRows, BalancerNodeRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerHostClocks, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerHostClocks, PoolFailureRecord
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.state.database import StateFile
 
@@ -39,14 +39,17 @@ class BalancerStateRows:
 
     def _change(self, change: clock_step.TimeChange) -> None:
         """Apply a change to all stored times."""
-        self.nodes.replace([clock_step.map_node_times(node, change) for node in self.nodes.all()])
+        self.nodes.replace([clock_step.change_node_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
-        self.keep_records({pool: clock_step.change_pool_record_times(record, change) for pool, record in records})
+        self.keep_records({pool: clock_step.change_pool_failure_times(record, change) for pool, record in records})
         for key in (UNLISTED, SILENT, WAITING):
             moments = self._moments(key).items()
             self._keep_moments(key, {name: change(at) for name, at in moments})
         self.keep_watched(
-            {job: clock_step.change_watched_job_times(observation, change) for job, observation in self._watched()}
+            {
+                job: clock_step.change_waiting_job_history_times(observation, change)
+                for job, observation in self._watched()
+            }
         )
         last = dict(self._facts.all(LAST).get("", {}))
         for key in ("change", "round"):
@@ -63,7 +66,7 @@ class BalancerStateRows:
         if now is None:
             return by_pool
         return {
-            pool: clock_step.change_pool_record_times(record, clock_step.future_time_limiter(now))
+            pool: clock_step.change_pool_failure_times(record, clock_step.future_time_limiter(now))
             for pool, record in by_pool.items()
         }
 
@@ -78,29 +81,29 @@ class BalancerStateRows:
         """Return the administrators' pending requests by kind."""
         requests = self.wishes()
 
-        def wished(request: AdministratorRequestKind) -> frozenset[str]:
+        def wished(request: AdministratorNodeRequestKind) -> frozenset[str]:
             return frozenset(host for host, name in requests.items() if name == request.value)
 
         return AdministratorNodeRequests(
-            drained=wished(AdministratorRequestKind.DRAIN),
-            kept=wished(AdministratorRequestKind.KEEP),
-            freed=wished(AdministratorRequestKind.FREE),
+            drained=wished(AdministratorNodeRequestKind.DRAIN),
+            kept=wished(AdministratorNodeRequestKind.KEEP),
+            freed=wished(AdministratorNodeRequestKind.FREE),
         )
 
     def wishes(self) -> Mapping[str, str]:
         """Return the administrators' pending requests by host name."""
         return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
-    def ask(self, host: str, request: AdministratorRequestKind) -> None:
+    def ask(self, host: str, request: AdministratorNodeRequestKind) -> None:
         """Store an administrator's request for the next round."""
         self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
     def forget_asked(self, requests: AdministratorNodeRequests) -> None:
         """Delete the requests that a round has taken up, unless they changed since."""
         hosts_by_request: Mapping[str, frozenset[str]] = {
-            AdministratorRequestKind.DRAIN: requests.drained,
-            AdministratorRequestKind.KEEP: requests.kept,
-            AdministratorRequestKind.FREE: requests.freed,
+            AdministratorNodeRequestKind.DRAIN: requests.drained,
+            AdministratorNodeRequestKind.KEEP: requests.kept,
+            AdministratorNodeRequestKind.FREE: requests.freed,
         }
         for host, request in self.wishes().items():
             if host in hosts_by_request.get(request, ()):
@@ -175,7 +178,7 @@ class BalancerStateRows:
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return the last round's observation of each waiting job; later times become `now`."""
         return {
-            job: clock_step.change_watched_job_times(observation, clock_step.future_time_limiter(now))
+            job: clock_step.change_waiting_job_history_times(observation, clock_step.future_time_limiter(now))
             for job, observation in self._watched()
         }
 

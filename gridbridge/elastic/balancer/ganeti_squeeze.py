@@ -27,7 +27,7 @@ CHECK = "  check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GanetiSqueezeAnswer:
+class GanetiSqueezeResult:
     """The squeeze decision about a Ganeti cluster, its commands and the resulting cluster file."""
 
     way: GanetiSqueezeAction
@@ -46,11 +46,11 @@ class GanetiSqueezeAnswer:
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 
-def squeeze_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeAnswer:
+def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeResult:
     """Read a Ganeti cluster file and decide its squeeze; ParseError for any other file."""
     cluster = ganeti_reader.read_ganeti_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
-    return GanetiSqueezeAnswer(
+    return GanetiSqueezeResult(
         way=plan.way,
         nodes=_names(plan, plan.nodes),
         is_enough=plan.is_enough,

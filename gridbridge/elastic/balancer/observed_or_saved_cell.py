@@ -27,7 +27,7 @@ def observe_balanced_cluster(
     Prices and schedules use this machine's time zone. Run times from the balancer and free slots
     from the poller are added if they are readable.
     """
-    printed = cell_queries.query_cell_status_outputs(policy, now)
+    printed = cell_queries.query_raw_cell_status(policy, now)
     situation = cell_queries.parse_balance_situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
     sooner = list(_elsewhere(policy, situation, published))
     return replace(
@@ -75,7 +75,7 @@ def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
     return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
 
 
-def load_saved_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
+def load_saved_balance_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
     """Load a round's situation from a folder; incomplete: ClusterStateUnknown or ParseError."""
     return cell_queries.parse_balance_situation(
         *saved_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
@@ -88,7 +88,7 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
     Raises ClusterStateUnknown when the cell does not answer, and StandardOutputUnwritable when the
     folder can't be written.
     """
-    documents, saved_round = cell_queries.query_cell_status_outputs(policy, now)
+    documents, saved_round = cell_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
     situation = balancer_state_for_previews.add_saved_balancer_state(
         cell_queries.parse_balance_situation(documents, saved_round, where, queue), policy

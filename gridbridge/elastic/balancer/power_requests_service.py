@@ -8,8 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.elastic.host_power_steps import latest_oar_request_by_node, unfinished_oar_power_requests
-from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership, local_host_membership
+from gridbridge.decisions.elastic.host_power_steps import (
+    latest_oar_power_request_by_node,
+    unfinished_oar_power_requests,
+)
+from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership, home_cluster_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
@@ -73,7 +76,7 @@ def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarP
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def make_power_request_lock(folder: str) -> str:
+def create_power_request_lock_file(folder: str) -> str:
     """Create the folder's lock file if need be and return its path.
 
     The file belongs to the folder's group, also when root created it.
@@ -106,21 +109,21 @@ def apply_oar_power_requests(
     """
     notes = read_oar_power_requests(folder)
     if not is_acting:
-        requests = sorted(latest_oar_request_by_node(notes, now.timestamp()).items())
+        requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
         return tuple(
             _unknown(policy, *request) or OarPowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
-    with cycle.hold_program_lock(make_power_request_lock(folder), PROGRAM_NAME, LOCKED):
+    with cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
     """Power the nodes in parallel; keep only the requests that are worth a retry."""
     notes = read_oar_power_requests(folder)
-    requests = sorted(latest_oar_request_by_node(notes, now_s).items())
+    requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
-    supplies, site = (provider_registry.make_selected_power_controls(policy, own), local_host_membership(policy))
+    supplies, site = (provider_registry.make_selected_power_controls(policy, own), home_cluster_host_membership(policy))
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
         switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
         outcomes = tuple(switch)

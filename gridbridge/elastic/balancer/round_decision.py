@@ -5,16 +5,16 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic import balance_plan_sentence
 from gridbridge.decisions.elastic.demand import demand_policy as demanded
-from gridbridge.decisions.elastic.host_power_steps import describe_standby_plan, standby_steps_of_plan
+from gridbridge.decisions.elastic.host_power_steps import describe_standby_or_wake_plan, standby_and_wake_steps_of_plan
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
     BalancePolicyName,
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -23,8 +23,8 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.published_balance import BalancePlanReport, BalanceRefusalReport
-from gridbridge.model.elastic.standby_hosts import HostStandbyStep, StandbyHostFacts, StandbyPlan
+from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
+from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
 
 USUAL_DEMAND = DemandPolicySection()
 NO_POOLS: Mapping[str, NodePoolSection] = {}
@@ -84,22 +84,26 @@ def balance_plan_report(
     )
 
 
-def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> BalanceRefusalReport:
-    return BalanceRefusalReport(
-        job=refusal.job, host=refusal.host, reason=balance_plan_sentence.explain_job_or_host_refusal(refusal, rules)
+def _refusal(refusal: NewNodeOrRemovalRefusal, rules: BalanceSection) -> NewNodeOrRemovalRefusalReport:
+    return NewNodeOrRemovalRefusalReport(
+        job=refusal.job, host=refusal.host, reason=balance_plan_sentence.explain_no_new_node_or_removal(refusal, rules)
     )
 
 
-def decide_hosts_to_switch(
+def decide_hosts_to_power_off_or_on(
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    facts: StandbyHostFacts,
-) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
+    facts: HostTagsAndMovableTasks,
+) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
     """Decide which hosts to switch off or on, given a policy's plan."""
     standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
-    return (standby_plan, standby_steps_of_plan(standby_plan, facts), describe_standby_plan(standby_plan))
+    return (
+        standby_plan,
+        standby_and_wake_steps_of_plan(standby_plan, facts),
+        describe_standby_or_wake_plan(standby_plan),
+    )
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
@@ -124,12 +128,14 @@ def list_wakeable_own_hosts(
 ) -> tuple[str, ...]:
     """Return the site's own hosts that may be woken now, in the order of waking."""
     resting = wakeable_standby_nodes(
-        restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, StandbyHostFacts(tags=tags)
+        restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, HostTagsAndMovableTasks(tags=tags)
     )
     return tuple(node.name for node in resting)
 
 
-def subtract_squeeze_from_plan(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) -> BalancePlan:
+def drop_acts_replaced_by_squeeze(
+    plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
+) -> BalancePlan:
     """Return a policy's plan without the removals and additions that the squeeze replaces.
 
     Hosts are woken before nodes are added, and never both in one round.
@@ -139,7 +145,10 @@ def subtract_squeeze_from_plan(plan: BalancePlan, standby_plan: StandbyPlan | No
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
     refused = plan.refused
     if standby_plan.last:
-        refused = (*refused, BalanceRefusal(host=standby_plan.last, cause=BalanceRefusalCause.LAST_AT_WORK))
+        refused = (
+            *refused,
+            NewNodeOrRemovalRefusal(host=standby_plan.last, cause=NewNodeOrRemovalRefusalCause.LAST_AT_WORK),
+        )
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:
         verdict = BalancePlanReason.ALL_FIT
@@ -147,8 +156,8 @@ def subtract_squeeze_from_plan(plan: BalancePlan, standby_plan: StandbyPlan | No
     return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 
 
-def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyPlan | None) -> BalancePlanReport:
+def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWakePlan | None) -> BalancePlanReport:
     """Return the plan's report with the sentence of the squeeze."""
     if standby_plan is None:
         return report
-    return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_plan(standby_plan)}")
+    return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_or_wake_plan(standby_plan)}")

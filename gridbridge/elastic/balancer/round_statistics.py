@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundStatisticsFiles:
+class BalancerStatisticsPaths:
     """The accounting file from which statistics are read, and the files that store statistics."""
 
     accounting: str  # the cluster's accounting file
@@ -34,8 +34,8 @@ def local_accounting_file_path(cluster: Cluster, name: str) -> str:
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
 
-def record_round_statistics(
-    situation: BalanceSituation, queue: str, seeing: RoundStatisticsFiles
+def record_balancer_statistics(
+    situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
 ) -> BalanceRoundStatistics:
     """Compute a round's statistics, and append them to the statistics file if one is set.
 
@@ -50,7 +50,7 @@ def record_round_statistics(
     return row
 
 
-def _ends(now: datetime, seeing: RoundStatisticsFiles) -> RecentlyEndedTasks:
+def _ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
     """Return the recent task ends, including the accounting file's new ones."""
     before = kept.read_stored_task_ends(seeing.kept)
     try:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.acts.cell_host_membership import local_host_membership
+from gridbridge.elastic.acts.cell_host_membership import home_cluster_host_membership
 from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
@@ -16,7 +16,12 @@ from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
-from gridbridge.model.elastic.standby_hosts import STANDBY, HostStandbyStep, StandbyHostFacts, tags_by_short_host_name
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY,
+    HostStandbyOrWakeStep,
+    HostTagsAndMovableTasks,
+    tags_by_short_host_name,
+)
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
@@ -32,7 +37,7 @@ class SqueezePreview:
     off: tuple[str, ...]
     on: tuple[str, ...]
     sentence: str
-    deeds: tuple[HostStandbyStep, ...]
+    deeds: tuple[HostStandbyOrWakeStep, ...]
     untold: tuple[tuple[str, str], ...] = ()  # hosts with unknown power state, with the reason
     lacking: tuple[str, ...] = ()  # missing settings without which no round would act
 
@@ -61,18 +66,20 @@ def preview_squeeze(
         )
     untold = dict[str, str]()
     if folder:
-        situation = observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
+        situation = observed_or_saved_cell.load_saved_balance_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
         situation = _with_own(observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__)
-    tags = {} if folder else tags_by_short_host_name(host_tags.read_host_tags(policy))
+    tags = {} if folder else tags_by_short_host_name(host_tags.query_home_cluster_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
     planned = round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
-    facts = StandbyHostFacts(tags=tags, movable={} if folder else query_movable_tasks(policy, situation))
-    standby_plan, steps, sentence = round_decision.decide_hosts_to_switch(
+    facts = HostTagsAndMovableTasks(
+        tags=tags, movable={} if folder else query_tasks_squeeze_may_move(policy, situation)
+    )
+    standby_plan, steps, sentence = round_decision.decide_hosts_to_power_off_or_on(
         situation, planned, policy.balance, rules, facts
     )
     return SqueezePreview(
@@ -93,11 +100,13 @@ def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
         yield "no host has a section [power.NAME]: none can be switched off or on"
 
 
-def query_movable_tasks(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+def query_tasks_squeeze_may_move(
+    policy: Policy, situation: BalanceSituation
+) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the tasks that a squeeze may reschedule, by host."""
     if policy.squeeze.restriction is not StandbyNodeSelection.RERUNNABLE or not situation.nodes:
         return {}
-    return local_host_membership(policy).movable(node.name for node in situation.nodes)
+    return home_cluster_host_membership(policy).movable(node.name for node in situation.nodes)
 
 
 def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower) -> BalanceSituation:
@@ -108,7 +117,7 @@ def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUn
         cluster=policy.site.cluster,
         kept=(),
         machines={name: provider.machines() for name, provider in providers.items()},
-        hosts=node_acts_from_balance_plan.busy_and_silent_cell_hosts(situation),
+        hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(situation),
         switched=frozenset(providers),
     )
     nodes = (_idle(host.node, world) for host in machine_list_reconciliation.newly_adopted_site_hosts(world))
@@ -127,5 +136,5 @@ def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = C
     CommandFailed.
     """
     policy = users_configuration.load_requiring_home_cluster(path)
-    host_tags.require_execution_host(policy, host)
-    return host_tags.change_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)
+    host_tags.require_home_execution_host(policy, host)
+    return host_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

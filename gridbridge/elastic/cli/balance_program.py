@@ -20,8 +20,8 @@ from gridbridge.cli.shared_options import (
     add_options,
     refuse_empty_option_value,
 )
-from gridbridge.elastic.cli.plan_command import RULES, option_hyphen_and_underscore, plan_report_json
-from gridbridge.elastic.cli.plot_command import draw_statistics_file
+from gridbridge.elastic.cli.plan_command import RULES, balance_plan_report_as_json, option_name_spellings
+from gridbridge.elastic.cli.plot_command import plot_balancer_statistics_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -44,12 +44,12 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.argument("cluster", default="", metavar="[CLUSTER]")
 @add_options(RULES)
 @click.option(
-    *("-i", *option_hyphen_and_underscore("interval"), "interval_s"),
+    *("-i", *option_name_spellings("interval"), "interval_s"),
     type=FiniteNumberRange(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
-    *("-l", *option_hyphen_and_underscore("lookback_window"), "lookback_min"),
+    *("-l", *option_name_spellings("lookback_window"), "lookback_min"),
     type=FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
@@ -58,23 +58,23 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.option(
     *(
         "-K",
-        *option_hyphen_and_underscore("kill_master"),
-        *option_hyphen_and_underscore("kill_cluster"),
+        *option_name_spellings("kill_master"),
+        *option_name_spellings("kill_cluster"),
         "kills_master",
     ),
     is_flag=True,
     help="End the master's machine, too, when nothing is left.",
 )
-@click.option("-d", *option_hyphen_and_underscore("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
+@click.option("-d", *option_name_spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
 @click.option(
-    *("-D", *option_hyphen_and_underscore("dump_stats_file"), "stats"),
+    *("-D", *option_name_spellings("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
-@click.option("-p", *option_hyphen_and_underscore("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option("-p", *option_name_spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
-    *("-P", *option_hyphen_and_underscore("plot_output_dir"), "folder"),
+    *("-P", *option_name_spellings("plot_output_dir"), "folder"),
     metavar="FOLDER",
     callback=_whole,
     help=f"Draw them in this folder [{BALANCE_PLOTS}].",
@@ -101,14 +101,14 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     """
     from gridbridge.elastic.balancer import balance_service as service
     from gridbridge.elastic.balancer import balancer_loop  # loading takes half a second
-    from gridbridge.elastic.balancer.balance_preview import load_balance_configuration
+    from gridbridge.elastic.balancer.balance_preview import load_home_cluster_config
     from gridbridge.program.log_rotation import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds run in folder /, and read the file again
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
-    options = _options_of(cluster, own, command_options, load_balance_configuration(path))
+    options = _options_of(cluster, own, command_options, load_home_cluster_config(path))
     if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
@@ -145,7 +145,7 @@ class BalanceProgramOptions:
 def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     """Print a round's decision and its acts on nodes."""
     if is_json:
-        output.print_json({**plan_report_json(report), "done": list(acts)})
+        output.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
         output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
@@ -217,7 +217,7 @@ def _complain(error: GridbridgeError) -> None:
 def _draw(stats: str, folder: str) -> None:
     """Draw the statistics; a failure is reported on standard error and ends no round."""
     try:
-        draw_statistics_file(stats, folder)
+        plot_balancer_statistics_file(stats, folder)
     except GridbridgeError as error:
         _complain(error)
 

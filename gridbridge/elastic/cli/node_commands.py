@@ -16,8 +16,8 @@ from gridbridge.cli.shared_options import (
 )
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerOwnedNode
-from gridbridge.model.elastic.published_balance import BalancerOverview, JobOrHostExplanation
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
+from gridbridge.model.elastic.published_balance import BalancerJobOrHostExplanation, BalancerStateOverview
 from gridbridge.model.status_report import with_noun
 
 UNKNOWN = 1
@@ -108,7 +108,7 @@ def drain(host: str, is_json: bool) -> None:
         ElasticNodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
         ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
-    _ask(host, AdministratorRequestKind.DRAIN, words, is_json=is_json)
+    _ask(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
 
 
 @click.command()
@@ -134,7 +134,12 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
         words[ElasticNodeState.DRAINING] = (
             "is being removed; it is kept if it has not left the cluster at the next round"
         )
-    _ask(host, AdministratorRequestKind.FREE if is_freed else AdministratorRequestKind.KEEP, words, is_json=is_json)
+    _ask(
+        host,
+        AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP,
+        words,
+        is_json=is_json,
+    )
 
 
 @click.command()
@@ -154,7 +159,7 @@ def history(count: int, is_json: bool) -> None:
     """
     from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
-    decisions = nodes.load_last_balancer_rounds(count)
+    decisions = nodes.load_last_node_changing_rounds(count)
     if is_json:
         rows = [
             {"number": decision.number, "at": decision.at.isoformat(), "sentence": decision.sentence}
@@ -167,7 +172,9 @@ def history(count: int, is_json: bool) -> None:
         output.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
 
 
-def _ask(host: str, request: AdministratorRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool) -> None:
+def _ask(
+    host: str, request: AdministratorNodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
+) -> None:
     """Record an administrator's request for a node, and print the consequence."""
     from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
@@ -188,7 +195,7 @@ def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
         return ()
 
 
-def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
+def _tell(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
         node = _node(explanation.node) if explanation.node else None
         plain = {"what": explanation.what, "reason": explanation.reason, "sentence": explanation.sentence, "node": node}
@@ -226,7 +233,7 @@ def _lacks(node: BalancerOwnedNode) -> str:
     return "its daemon is waited for" if is_host else "it is being made a host"
 
 
-def _overview(overview: BalancerOverview) -> dict[str, object]:
+def _overview(overview: BalancerStateOverview) -> dict[str, object]:
     return {
         "nodes": [_node(node) for node in overview.nodes],
         "pools": [{"pool": pool, "failures": record.failures} for pool, record in overview.pools],

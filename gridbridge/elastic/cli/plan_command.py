@@ -20,7 +20,7 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 
 
-def option_hyphen_and_underscore(name: str) -> tuple[str, ...]:
+def option_name_spellings(name: str) -> tuple[str, ...]:
     """Return an option's name with hyphens, and with underscores as StarCluster has it."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
@@ -30,37 +30,37 @@ RULES = (
         "--policy", type=click.Choice([policy.value for policy in BalancePolicyName]), help="Decide by these rules."
     ),
     click.option(
-        *("-m", *option_hyphen_and_underscore("max_nodes"), "max_nodes"),
+        *("-m", *option_name_spellings("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
         help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
     ),
     click.option(
-        *("-n", *option_hyphen_and_underscore("min_nodes"), "min_nodes"),
+        *("-n", *option_name_spellings("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
         help="The least, with the master.",
     ),
     click.option(
         *(
             "-a",
-            *option_hyphen_and_underscore("add_nodes_per_iteration"),
-            *option_hyphen_and_underscore("add_nodes_per_iter"),
+            *option_name_spellings("add_nodes_per_iteration"),
+            *option_name_spellings("add_nodes_per_iter"),
         ),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",
     ),
     click.option(
-        *("-w", *option_hyphen_and_underscore("job_wait_time"), "job_wait_time_s"),
+        *("-w", *option_name_spellings("job_wait_time"), "job_wait_time_s"),
         type=FiniteNumberRange(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
-        *("-k", *option_hyphen_and_underscore("kill_after"), "kill_after_min"),
+        *("-k", *option_name_spellings("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
         help="The minute of its hour from which an idle node may be removed.",
     ),
     click.option(
-        *("-s", *option_hyphen_and_underscore("stabilization_time"), "stabilization_s"),
+        *("-s", *option_name_spellings("stabilization_time"), "stabilization_s"),
         type=FiniteNumberRange(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
@@ -96,7 +96,7 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     for unseen in report.unseen:
         output.print_error(unseen)
     if is_json:
-        output.print_json({**plan_report_json(report), "unseen": list(report.unseen)})
+        output.print_json({**balance_plan_report_as_json(report), "unseen": list(report.unseen)})
         return
     output.print_line(report.sentence)
     for refused in report.refused:
@@ -119,18 +119,18 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
       gridbridge balance snapshot saved
     """
     exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
-    warn_if_nodes_are_not_readable()
+    warn_if_balancer_nodes_unreadable()
     if is_json:
         output.print_json({"folder": folder})
 
 
-def warn_if_nodes_are_not_readable() -> None:
+def warn_if_balancer_nodes_unreadable() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
     if service.may_not_read_balancer_nodes():
         output.print_error(service.NODES_UNSEEN)
 
 
-def plan_report_json(report: BalancePlanReport) -> dict[str, object]:
+def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
     """Return a plan's report in its JSON form."""
     return {
         "add": report.add,

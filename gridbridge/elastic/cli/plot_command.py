@@ -31,12 +31,12 @@ def plot(stats: str, folder: str) -> None:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
     if folder == BALANCE_PLOTS:
-        balancer_statistics_file.become_balance_account()
-    for path in draw_statistics_file(stats, folder):
+        balancer_statistics_file.become_balancer_account()
+    for path in plot_balancer_statistics_file(stats, folder):
         output.print_line(path)
 
 
-def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
+def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     """Draw the rows of a statistics file; return the paths of the plots.
 
     Invalid lines are skipped, and reported on standard error.

@@ -14,7 +14,7 @@ from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_secon
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, PolicyReplayResult
 
 mpl.use("Agg")
-WIDTH_INCHES, HEIGHT_INCHES, DOTS = 11.0, 3.4, 110
+WIDTH_INCHES, HEIGHT_INCHES, REPLAY_DOTS = 11.0, 3.4, 110
 COLOURS = {
     ComparedReplayRules.DEMAND: "#0072B2",
     ComparedReplayRules.STARCLUSTER: "#D55E00",
@@ -38,14 +38,14 @@ def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path:
     Raises StandardOutputUnwritable when the file can't be written.
     """
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
-    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=REPLAY_DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
     for comparison in comparisons:
         if comparison.frontier:
             _swept(axes.pop(0), comparison)
         else:
             _over_time(axes.pop(0), axes.pop(0), comparison)
-    plot_files.save_plot(figure, path, DOTS)
+    plot_files.save_plot(figure, path, REPLAY_DOTS)
     return path
 
 
@@ -53,10 +53,10 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
     for outcome in comparison.outcomes:
         times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
         at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
-        _line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
-        _line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
-    _frame(nodes, f"{comparison.name}: nodes that are on", "nodes")
-    _frame(waiting, f"{comparison.name}: tasks that wait", "tasks")
+        _draw_replay_line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
+        _draw_replay_line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
+    _frame_replay_axes(nodes, f"{comparison.name}: nodes that are on", "nodes")
+    _frame_replay_axes(waiting, f"{comparison.name}: tasks that wait", "tasks")
     for axes in (nodes, waiting):
         locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
         axes.xaxis.set_major_locator(locator)
@@ -65,7 +65,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
+def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
     width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0  # a wide line stays visible below an equal line
     style = "steps-post"
@@ -90,7 +90,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         point = (outcome.cost, outcome.wait_mean_s)
         above = (4, HEIGHTS[number % len(HEIGHTS)])
         axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
-    _frame(
+    _frame_replay_axes(
         axes,
         f"{comparison.name}: mean wait and cost of each setting; the line joins those that no other beats",
         "mean wait, s",
@@ -104,7 +104,7 @@ def _named(outcome: PolicyReplayResult) -> str:
     return f"{outcome.way.rules.value} {outcome.way.settings}".strip()
 
 
-def _frame(axes: Axes, title: str, unit: str) -> None:
+def _frame_replay_axes(axes: Axes, title: str, unit: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_ylabel(unit)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)

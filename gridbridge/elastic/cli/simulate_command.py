@@ -11,12 +11,12 @@ from click.core import ParameterSource
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.shared_options import JSON, FiniteNumberRange, Option, add_options
 from gridbridge.elastic.simulation import replay_policy_comparison as service
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution
+from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
     PolicyReplayResult,
-    ReplayNodeTerms,
+    ReplayNodePropertiesAndPrices,
     ReplayWorkload,
     WorkloadLineFault,
 )
@@ -85,7 +85,7 @@ OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
+class ReplaySimulationOptions:
     """The options of gridbridge simulate."""
 
     path: str | None
@@ -110,9 +110,9 @@ class SimulateOptions:
     load: float
 
     @property
-    def terms(self) -> ReplayNodeTerms:
+    def terms(self) -> ReplayNodePropertiesAndPrices:
         """The size, boot time and price of the simulated nodes."""
-        return ReplayNodeTerms(
+        return ReplayNodePropertiesAndPrices(
             max_nodes=self.max_nodes,
             min_nodes=self.min_nodes,
             slots=self.slots,
@@ -132,9 +132,9 @@ class SimulateOptions:
             stuck_after_s=0.0,  # simulated tasks start at once if there is room
         )
 
-    def made_up(self, seed: str) -> WorkloadDistribution:
+    def made_up(self, seed: str) -> SyntheticWorkloadSettings:
         """Return the distribution of the synthetic workload of a seed."""
-        return WorkloadDistribution(
+        return SyntheticWorkloadSettings(
             seed=seed,
             days=self.days,
             tasks_a_day=self.tasks_a_day,
@@ -164,7 +164,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
       gridbridge simulate --accounting /opt/sge/default/common/accounting --max-nodes 40
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
-    options = SimulateOptions(**arguments)
+    options = ReplaySimulationOptions(**arguments)
     _require_fit(click.get_current_context(), options)
     if options.plot:
         plot_files.require_writable_plot_path(options.plot)
@@ -177,7 +177,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         output.print_error(f"gridbridge: {options.plot} is written")
 
 
-def _compared(options: SimulateOptions) -> list[service.ReplayPolicyComparison]:
+def _compared(options: ReplaySimulationOptions) -> list[service.ReplayPolicyComparison]:
     """Replay the recorded workload, or each synthetic workload, by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
@@ -189,14 +189,14 @@ def _compared(options: SimulateOptions) -> list[service.ReplayPolicyComparison]:
     for seed in dict.fromkeys(options.seeds):
         workloads[seed] = service.generate_workload_to_replay(options.made_up(seed))
     return [
-        service.compare_balance_policies(
+        service.compare_policies_by_replay(
             name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
         )
         for name, workload in workloads.items()
     ]
 
 
-def _require_fit(context: click.Context, options: SimulateOptions) -> None:
+def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> None:
     """Raise UsageError for options that contradict each other or the kind of workload."""
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:

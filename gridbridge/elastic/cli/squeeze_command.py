@@ -127,7 +127,7 @@ def squeeze(
         from gridbridge.elastic.balancer import ganeti_squeeze as service
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _answer(service.squeeze_ganeti_file(model, *factors), answering, is_json=is_json)
+        _answer(service.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
         return
     from gridbridge.elastic.balancer import squeeze_preview as site
 
@@ -138,7 +138,7 @@ def squeeze(
     _tell_site(decision, is_json=is_json)
 
 
-def _answer(model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
+def _answer(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
     """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
@@ -166,7 +166,7 @@ def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, i
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
+def _tell_model_as_json(model: "service.GanetiSqueezeResult") -> None:
     output.print_json(
         {
             "answer": model.way.value,
@@ -179,7 +179,7 @@ def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
     )
 
 
-def _tell_model(model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions) -> None:
+def _tell_model(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
         output.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -211,7 +211,7 @@ def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
         output.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _tell_commands(model: "service.GanetiSqueezeAnswer", path: str, *, is_json: bool) -> None:
+def _tell_commands(model: "service.GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.print_line("")
         output.print_line("Commands to run:")

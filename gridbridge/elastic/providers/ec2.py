@@ -78,7 +78,7 @@ NO_LATEST = "UnsupportedOperation"  # only newer sizes show their latest console
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ec2Provider:
+class Ec2MachineProvider:
     """The machines of an EC2 region that have gridbridge's owner tag."""
 
     client: Any  # boto3's client, which is untyped
@@ -117,7 +117,7 @@ class Ec2Provider:
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return provider_answer_validation.require_valid_machines(self._with_keys(machines), self.cluster)
+            return provider_answer_validation.require_valid_provider_machines(self._with_keys(machines), self.cluster)
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters of RunInstances for a new machine."""
@@ -151,7 +151,7 @@ class Ec2Provider:
             if _code(error) == ENDED:
                 return None
             raise
-        return provider_answer_validation.require_valid_machine(machine_from_ec2_instance(instance))
+        return provider_answer_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
     def _patiently(self, request: Mapping[str, object], token: str) -> Any:
         """Request a machine; retry with pauses while EC2 throttles requests."""
@@ -214,7 +214,7 @@ def _descriptions(path: str | None) -> "Loader":
     return create_loader(path)
 
 
-def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> Ec2Provider:
+def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> Ec2MachineProvider:
     """Return the EC2 provider of a pool; each call has a timeout and no retries."""
     try:
         import boto3
@@ -222,7 +222,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         from botocore.config import Config
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
-    secrets = private_credentials_files.read_credentials_table(section.credentials) if section.credentials else {}
+    secrets = private_credentials_files.read_private_credentials(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}
     )
@@ -236,7 +236,9 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         raise ProviderPermanentFailure(f"{section.credentials}: an unknown name; {names}") from error
     except ValueError as error:
         raise ProviderPermanentFailure(f"ec2: {error}") from error
-    return Ec2Provider(client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key)
+    return Ec2MachineProvider(
+        client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key
+    )
 
 
 def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
@@ -266,7 +268,7 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         yield
     except boto.ClientError as error:
         if _code(error) != harmless:
-            raise ec2_error_class(_code(error))(f"ec2 {verb}: {error_on_one_line(error)}") from error
+            raise error_class_of_ec2_code(_code(error))(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
         raise ProviderRequestRepeatable(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
@@ -276,7 +278,7 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         raise ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
 
 
-def ec2_error_class(code: str) -> Callable[[str], Exception]:
+def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
     """Return the error class that an EC2 error code means to the balancer."""
     if code in NO_CAPACITY:
         return ProviderOutOfMachines

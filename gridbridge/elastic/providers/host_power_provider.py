@@ -202,7 +202,7 @@ def wake_on_lan_packet(mac: str) -> bytes:
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
 
 
-def make_power_provider(
+def make_host_power_provider(
     section: MachineProviderSection,
     hosts: Mapping[str, PoweredHostSection],
     cluster: str,

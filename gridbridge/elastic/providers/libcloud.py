@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibcloudProvider:
+class LibcloudMachineProvider:
     """The machines of one Libcloud driver; its single connection serializes the calls."""
 
     driver: Any  # a Libcloud driver; methods differ by driver
@@ -80,7 +80,7 @@ class LibcloudProvider:
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
         with self.turn, translate_libcloud_errors("list"):
-            return provider_answer_validation.require_valid_machines(
+            return provider_answer_validation.require_valid_provider_machines(
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
@@ -93,7 +93,7 @@ class LibcloudProvider:
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
-            return provider_answer_validation.require_valid_machine(machine)
+            return provider_answer_validation.require_valid_provider_machine(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
@@ -126,19 +126,21 @@ class LibcloudProvider:
         return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
-def make_libcloud_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> LibcloudProvider:
+def make_libcloud_provider(
+    section: MachineProviderSection, pool: NodePoolSection, cluster: str
+) -> LibcloudMachineProvider:
     """Return the Libcloud provider of a pool."""
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
-    secrets = private_credentials_files.read_credentials_table(section.credentials) if section.credentials else {}
+    secrets = private_credentials_files.read_private_credentials(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
     with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)
         opened = driver(**location, **secrets, **section.arguments, timeout=section.timeout_s)
-    return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
+    return LibcloudMachineProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
 
 
 def machine_from_libcloud_node(node: Any) -> ProviderMachine:

@@ -6,11 +6,11 @@ import os
 from gridbridge.errors import ProviderPermanentFailure, StateError
 from gridbridge.shell import safe_files
 
-MOST_BYTES = 65536
+MOST_SECRET_BYTES = 65536
 OTHERS = 0o077  # mode bits of group and others
 
 
-def read_credentials_table(path: str) -> dict[str, str]:
+def read_private_credentials(path: str) -> dict[str, str]:
     """Read the `name = value` lines below [default] of a private credentials file.
 
     The format is that of AWS's own tools. Error messages never contain the values. Raises
@@ -29,7 +29,7 @@ def read_credentials_table(path: str) -> dict[str, str]:
 def read_secret_file(path: str) -> str:
     """Return the text of a private file; ProviderPermanentFailure if other accounts can read it."""
     try:
-        raw, facts = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+        raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:
             raise ProviderPermanentFailure(f"{path}: others can read it; chmod 600 {path}")
         return raw.decode().rstrip("\n")

@@ -31,12 +31,12 @@ STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 
-def parse_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
+def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
     """Parse a provider's JSON list of machines; raise ParseError for any invalid machine."""
     content = parse_json_document(raw)
     if not isinstance(content, list):
         raise ParseError("no list of nodes")
-    return require_valid_machines((_machine(row) for row in content), cluster)
+    return require_valid_provider_machines((_machine(row) for row in content), cluster)
 
 
 def parse_json_document(raw: bytes) -> object:
@@ -49,7 +49,7 @@ def parse_json_document(raw: bytes) -> object:
 
 def parse_provider_machine(content: object) -> ProviderMachine:
     """Parse one machine with our owner tag; ParseError names the invalid value."""
-    return require_valid_machine(_machine(content))
+    return require_valid_provider_machine(_machine(content))
 
 
 def _machine(content: object) -> ProviderMachine:
@@ -69,7 +69,7 @@ def _machine(content: object) -> ProviderMachine:
     )
 
 
-def require_valid_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
+def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
     """Return the machine if all its values are valid; raise ParseError otherwise.
 
     A machine without our owner tag may have any printable name.
@@ -101,13 +101,15 @@ def _require_moment(created: datetime) -> None:
         raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
-def require_valid_machines(machines: Iterable[ProviderMachine], cluster: str = "") -> tuple[ProviderMachine, ...]:
+def require_valid_provider_machines(
+    machines: Iterable[ProviderMachine], cluster: str = ""
+) -> tuple[ProviderMachine, ...]:
     """Return the machines if all are valid and have distinct ids; raise ParseError otherwise.
 
     With `cluster`, invalid names and tags of other owners' machines are cleaned, not refused.
     """
     printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
-    valid = tuple(require_valid_machine(machine, cluster) for machine in printable)
+    valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
         raise ParseError(f"id = {_shown(twice[0])}: of two nodes")

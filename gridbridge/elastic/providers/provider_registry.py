@@ -46,7 +46,9 @@ def make_power_control_of_host(
     if at is None or section is None:
         raise ProviderPermanentFailure(f"host {host}: nobody switches it on and off; [power.{host}]")
     with_it = {name: powered for name, powered in settings.powered.items() if powered.provider == at.provider}
-    return host_power_provider.make_power_provider(section, with_it, settings.site.cluster, at.provider, note_untold)
+    return host_power_provider.make_host_power_provider(
+        section, with_it, settings.site.cluster, at.provider, note_untold
+    )
 
 
 def make_all_power_controls(

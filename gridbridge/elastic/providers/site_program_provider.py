@@ -118,7 +118,7 @@ class SiteProgramProvider:
         """Return all machines; one invalid entry rejects the whole list."""
         printed = self._call("list", {})
         try:
-            return provider_answer_validation.parse_machine_list(printed, self.cluster)
+            return provider_answer_validation.parse_provider_machine_list(printed, self.cluster)
         except ParseError as error:
             raise ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
 

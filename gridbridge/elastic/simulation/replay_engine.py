@@ -20,7 +20,7 @@ from gridbridge.model.elastic.replay_outcome import (
     PolicyReplayResult,
     RecordedReplayTask,
     ReplayClusterState,
-    ReplayNodeTerms,
+    ReplayNodePropertiesAndPrices,
     ReplayPolicy,
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -53,7 +53,10 @@ class RunningReplayCounts:
 
 
 def summarize_replay(
-    tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, counts: RunningReplayCounts
+    tasks: Sequence[RecordedReplayTask],
+    terms: ReplayNodePropertiesAndPrices,
+    way: ReplayPolicy,
+    counts: RunningReplayCounts,
 ) -> PolicyReplayResult:
     """Return the statistics of a finished replay."""
     waits = sorted(
@@ -97,7 +100,12 @@ class WorkloadReplay:
     """The replay of one workload by one policy; a dense replay has a round each minute."""
 
     def __init__(
-        self, tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, *, is_dense: bool = False
+        self,
+        tasks: Sequence[RecordedReplayTask],
+        terms: ReplayNodePropertiesAndPrices,
+        way: ReplayPolicy,
+        *,
+        is_dense: bool = False,
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
         self._decide = replay_decision_function(way, terms)

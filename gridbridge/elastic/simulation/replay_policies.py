@@ -15,13 +15,13 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodeTerms, ReplayPolicy
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodePropertiesAndPrices, ReplayPolicy
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks
 
 Decides = Callable[[BalanceSituation], BalancePlan]
 
 
-def replay_decision_function(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decides | None:
+def replay_decision_function(way: ReplayPolicy, terms: ReplayNodePropertiesAndPrices) -> Decides | None:
     """Return the function by which a replay's round decides; None for a policy without rounds."""
     if way.rules is ComparedReplayRules.ALWAYS_ON:
         return None
@@ -44,14 +44,16 @@ def _squeezed(
     plan = round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)
-    facts = StandbyHostFacts(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
+    facts = HostTagsAndMovableTasks(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
     standby_plan = plan_hosts_to_sleep_or_wake(
         replace(situation, nodes=(*situation.nodes, *resting)), plan, balance, way.squeeze, facts
     )
     return replace(plan, add=len(standby_plan.on), remove=standby_plan.off)
 
 
-def make_replay_policy(rules: ComparedReplayRules, terms: ReplayNodeTerms, demand: DemandPolicySection) -> ReplayPolicy:
+def make_replay_policy(
+    rules: ComparedReplayRules, terms: ReplayNodePropertiesAndPrices, demand: DemandPolicySection
+) -> ReplayPolicy:
     """Return a replay policy with these node limits and otherwise default settings."""
     limits = BalanceSection(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
     return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=SqueezeSection())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.waits_for_lack_of_slots import keep_waits_for_lack_of_slots
+from gridbridge.decisions.elastic.waits_for_lack_of_slots import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
@@ -13,8 +13,8 @@ from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,
-    ReplayExclusion,
-    ReplayNodeTerms,
+    ReplayExclusionReason,
+    ReplayNodePropertiesAndPrices,
     ReplayPolicy,
     ReplayWorkload,
 )
@@ -27,7 +27,7 @@ WAITS_S = (60.0, 300.0, 900.0)
 
 
 def replay_by_each_policy(
-    tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
+    tasks: Sequence[RecordedReplayTask], terms: ReplayNodePropertiesAndPrices, ways: Iterable[ReplayPolicy]
 ) -> tuple[PolicyReplayResult, ...]:
     """Replay the same tasks by each policy."""
     return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
@@ -86,7 +86,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
 
     Raises ParseError if no task remains.
     """
-    read = keep_waits_for_lack_of_slots(replay_workload.read_workload_file(path))
+    read = drop_waits_unexplained_by_slots(replay_workload.read_workload_file(path))
     tasks = tuple(
         task
         for task in read.tasks
@@ -94,10 +94,10 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
     )
     if not tasks:
         raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
-    return _without(read, tasks, ReplayExclusion.OUTSIDE)
+    return _without(read, tasks, ReplayExclusionReason.OUTSIDE)
 
 
-def generate_workload_to_replay(distribution: synthetic_workload.WorkloadDistribution) -> ReplayWorkload:
+def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> ReplayWorkload:
     """Generate a synthetic workload; raise ParseError if it has no task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
@@ -106,10 +106,10 @@ def generate_workload_to_replay(distribution: synthetic_workload.WorkloadDistrib
     return workload
 
 
-def compare_balance_policies(
+def compare_policies_by_replay(
     name: str,
     workload: ReplayWorkload,
-    terms: ReplayNodeTerms,
+    terms: ReplayNodePropertiesAndPrices,
     policies: Sequence[ComparedReplayRules],
     demand: DemandPolicySection,
     *,
@@ -117,7 +117,9 @@ def compare_balance_policies(
 ) -> ReplayPolicyComparison:
     """Replay a workload by each policy; skip tasks that are wider than the largest cluster."""
     most = terms.max_nodes * terms.slots
-    fit = _without(workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusion.TOO_WIDE)
+    fit = _without(
+        workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusionReason.TOO_WIDE
+    )
     if not fit.tasks:
         nodes, slots = (with_noun(terms.max_nodes, "node"), with_noun(terms.slots, "slot"))
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
@@ -129,7 +131,9 @@ def compare_balance_policies(
     return ReplayPolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusion) -> ReplayWorkload:
+def _without(
+    workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusionReason
+) -> ReplayWorkload:
     missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=tasks, left_out=left_out)

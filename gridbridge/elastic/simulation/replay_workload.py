@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.qacct import HEAD, JSON, NONE, TIMES, parse_acc
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replay_outcome import (
     RecordedReplayTask,
-    ReplayExclusion,
+    ReplayExclusionReason,
     ReplayWorkload,
     WorkloadLineFault,
 )
@@ -32,7 +32,7 @@ OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress",
 }
-Told = RecordedReplayTask | ReplayExclusion | WorkloadLineFault
+Told = RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
@@ -52,7 +52,9 @@ def read_workload_file(path: str) -> ReplayWorkload:
             too_long = list[int]()
             file_lines = iterate_bounded_lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
-            read_lines = read_standard_workload_tasks if is_standard_workload_line(begin[-1]) else read_accounting_tasks
+            read_lines = (
+                parse_standard_workload_tasks if is_standard_workload_line(begin[-1]) else parse_accounting_tasks
+            )
             workload = _workload(chain(begin, file_lines), read_lines)
             bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
             workload = replace(workload, bad_lines=dict(sorted(bad.items())))
@@ -106,13 +108,17 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
 
 def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
-    tasks, left_out, bad = (list[RecordedReplayTask](), Counter[ReplayExclusion](), dict[int, WorkloadLineFault]())
+    tasks, left_out, bad = (
+        list[RecordedReplayTask](),
+        Counter[ReplayExclusionReason](),
+        dict[int, WorkloadLineFault](),
+    )
     for number, row in read_lines(file_lines):
         if isinstance(row, WorkloadLineFault):
             bad[number] = row
             if len(bad) >= MOST_BAD and not tasks:
                 break
-        elif isinstance(row, ReplayExclusion):
+        elif isinstance(row, ReplayExclusionReason):
             left_out[row] += 1
         else:
             tasks.append(row)
@@ -120,9 +126,9 @@ def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     return ReplayWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
 
 
-def read_accounting_tasks(
+def parse_accounting_tasks(
     lines: Iterable[bytes],
-) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusion | WorkloadLineFault]]:
+) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
     """Yield each line's number with its task, or with the reason for skipping the line.
 
     Skipped are tasks that never started or were requeued, and parts of parallel tasks.
@@ -132,7 +138,7 @@ def read_accounting_tasks(
             yield number, _parse_accounting_task(line)
 
 
-def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
+def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault:
     try:
         fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
@@ -144,11 +150,11 @@ def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusion 
     except ValueError:
         return WorkloadLineFault.FORM
     if fields["pe_taskid"] != NONE:
-        return ReplayExclusion.PART
+        return ReplayExclusionReason.PART
     if failed in RESCHEDULED:
-        return ReplayExclusion.PUT_BACK
+        return ReplayExclusionReason.PUT_BACK
     if started_s <= 0:
-        return ReplayExclusion.NEVER_STARTED
+        return ReplayExclusionReason.NEVER_STARTED
     wait_s = queue_wait_s(submitted_s, started_s, ended_s)
     if slots < 1:
         return WorkloadLineFault.SLOTS
@@ -170,9 +176,9 @@ def is_standard_workload_line(line: bytes) -> bool:
     return line.lstrip().startswith(b";") or (len(words) == FIELDS and all(map(NUMBER.fullmatch, words)))
 
 
-def read_standard_workload_tasks(
+def parse_standard_workload_tasks(
     lines: Iterable[bytes],
-) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusion | WorkloadLineFault]]:
+) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
     """Yield each line's number with its task, or with the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
@@ -190,7 +196,7 @@ def _begin_s(text: bytes, before_s: float) -> float:
     return float(value) if is_told and float(value) < LATEST_S else before_s
 
 
-def _parse_swf_task(text: bytes, begin_s: float) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
+def _parse_swf_task(text: bytes, begin_s: float) -> RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
@@ -201,9 +207,9 @@ def _parse_swf_task(text: bytes, begin_s: float) -> RecordedReplayTask | ReplayE
         return WorkloadLineFault.TIMES
     slots = int(next((count for count in (numbers[ALLOCATED], numbers[ASKED]) if count > 0), 1))
     if numbers[STATUS] in PARTS:
-        return ReplayExclusion.PART
+        return ReplayExclusionReason.PART
     if numbers[RAN] < 0 or (numbers[RAN] == 0 and numbers[STATUS] == CANCELLED):
-        return ReplayExclusion.CANCELLED if numbers[STATUS] == CANCELLED else ReplayExclusion.NEVER_STARTED
+        return ReplayExclusionReason.CANCELLED if numbers[STATUS] == CANCELLED else ReplayExclusionReason.NEVER_STARTED
     if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
         return WorkloadLineFault.TIMES
     return RecordedReplayTask(

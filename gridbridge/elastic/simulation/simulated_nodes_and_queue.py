@@ -16,7 +16,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayNodeTerms
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayNodePropertiesAndPrices
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
@@ -79,7 +79,7 @@ class SimulatedNode:
 class SimulatedNodes:
     """All simulated nodes that are on, in the order of their creation."""
 
-    def __init__(self, terms: ReplayNodeTerms) -> None:
+    def __init__(self, terms: ReplayNodePropertiesAndPrices) -> None:
         self.terms = terms
         self.all = dict[str, SimulatedNode]()
         self.ready = list[SimulatedNode]()

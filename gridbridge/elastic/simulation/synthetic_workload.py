@@ -23,7 +23,7 @@ BUSY, QUIET = 1.3, 0.8  # factors of the mean submission rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadDistribution:
+class SyntheticWorkloadSettings:
     """The parameters of a synthetic workload."""
 
     seed: str
@@ -34,7 +34,7 @@ class WorkloadDistribution:
     slots: int = 0  # slots of the largest cluster
 
 
-def generate_synthetic_workload(distribution: WorkloadDistribution) -> ReplayWorkload:
+def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> ReplayWorkload:
     """Generate a workload; if a load is set, scale run times to this share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
@@ -52,7 +52,7 @@ def _rate(now_s: float) -> float:
 
 
 def _burst(
-    random: Random, now_s: float, kinds: list[float], distribution: WorkloadDistribution
+    random: Random, now_s: float, kinds: list[float], distribution: SyntheticWorkloadSettings
 ) -> list[RecordedReplayTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
     kind = random.randrange(len(kinds))
@@ -73,7 +73,7 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(tasks: list[RecordedReplayTask], distribution: WorkloadDistribution) -> tuple[RecordedReplayTask, ...]:
+def _loaded(tasks: list[RecordedReplayTask], distribution: SyntheticWorkloadSettings) -> tuple[RecordedReplayTask, ...]:
     used = sum(task.run_s * task.slots for task in tasks)
     if not (distribution.load and used):
         return tuple(tasks)

@@ -24,12 +24,12 @@ def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
     A partial last line, as a full disk leaves it, gets a newline first.
     """
     try:
-        _append(path, format_balancer_statistics(row))
+        _append(path, balancer_statistics_csv_line(row))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def format_balancer_statistics(row: BalanceRoundStatistics) -> str:
+def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
     """Format a row as a CSV line; its time is ISO 8601 with a zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
@@ -96,6 +96,6 @@ def _row(line: str) -> BalanceRoundStatistics | None:
         return None
 
 
-def become_balance_account() -> None:
+def become_balancer_account() -> None:
     """Change from root to the balancer's account, which owns the folder of the plots."""
     drop_root_to_account(BALANCE_ACCOUNT)

@@ -33,7 +33,7 @@ def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
     role = "Y" if node.is_offline else "M" if node.is_master else "N"
     numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
     exclusive = "Y" if node.has_own_spindles else "N"
-    later = (exclusive, node.free_spindles, node.own_cpus, _number(node.cpu_speed, is_plain=True))
+    later = (exclusive, node.free_spindles, node.own_cpus, _number_text(node.cpu_speed, is_plain=True))
     group = groups[node.group].uuid
     return _line(*(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later))
 
@@ -51,7 +51,7 @@ def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
 
 def _policy_line(owner: str, policy: GanetiInstancePolicy) -> str:
     limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
-    ratios = (_number(policy.vcpu_ratio), _number(policy.spindle_ratio))
+    ratios = (_number_text(policy.vcpu_ratio), _number_text(policy.spindle_ratio))
     templates = ",".join(template.value for template in policy.templates)
     return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
 
@@ -65,7 +65,7 @@ def _line(*fields: object) -> str:
     return "|".join(str(field) for field in fields)
 
 
-def _number(value: float, *, is_plain: bool = False) -> str:
+def _number_text(value: float, *, is_plain: bool = False) -> str:
     """Format a number as htools(1) does: 0.05 is 5.0e-2, except with `is_plain`."""
     if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
         return repr(value)

@@ -12,7 +12,7 @@ from stat import S_ISREG
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedBatchProgramOutputs, WaitingJobsHistory
+from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import safe_files
 
@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 def write_saved_balancer_round(
-    folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRound
+    folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
     """Save a round's inputs in a folder, and create the folder if need be.
 
@@ -66,7 +66,7 @@ def _mode() -> int:
     return 0o666 & ~mask
 
 
-def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRound]:
+def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Read a folder of a round's inputs; ParseError lists each missing or invalid value.
 
     qconf.json may be missing. Without state.json the time is that of qstat.xml's last change, and
@@ -76,7 +76,7 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
-        return documents, SavedBalancerRound(now=datetime.fromtimestamp(written, UTC).astimezone())
+        return documents, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
     return documents, _State(path, _bytes(folder, STATE)).kept()
 
 
@@ -116,7 +116,7 @@ def _node_row(node: ElasticNode) -> dict[str, object]:
     return row | {key: value for key, value in more.items() if value}
 
 
-def _more_content(saved_round: SavedBalancerRound) -> dict[str, object]:
+def _more_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
     """Return the optional keys of state.json that have a value."""
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
@@ -171,7 +171,7 @@ class _State:
             raise ParseError(f"{path}: no JSON: {error}") from error
         self._told = self._table(content, "", KEYS + MORE)
 
-    def kept(self) -> SavedBalancerRound:
+    def kept(self) -> SavedBalancerRoundInput:
         """Return the saved round; ParseError has a line for each invalid key."""
         saved_round = self._kept()
         if self._mistakes:
@@ -180,7 +180,7 @@ class _State:
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
         return saved_round
 
-    def _kept(self) -> SavedBalancerRound:
+    def _kept(self) -> SavedBalancerRoundInput:
         now = self._time(self._told, "now")
         if now is None:
             self._wrong("now", self._told.get("now"), A_TIME)
@@ -188,7 +188,7 @@ class _State:
         if not isinstance(nodes, dict):
             self._wrong("nodes", nodes, "a table of nodes by their names")
             nodes = {}
-        return SavedBalancerRound(
+        return SavedBalancerRoundInput(
             now=now or datetime.min.replace(tzinfo=UTC),
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),

@@ -98,7 +98,7 @@ class BalancePlanReason(Enum):
     ABOVE_MAXIMUM = "above the maximum"
 
 
-class BalanceRefusalCause(Enum):
+class NewNodeOrRemovalRefusalCause(Enum):
     """Why a job does not make the cluster grow, or why a host is not removed."""
 
     HELD = "it is held"
@@ -140,12 +140,12 @@ class BalanceRefusalCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceRefusal:
+class NewNodeOrRemovalRefusal:
     """A job that adds no node, or a host that is not removed, and the reason."""
 
     job: int = 0
     host: str = ""
-    cause: BalanceRefusalCause
+    cause: NewNodeOrRemovalRefusalCause
     minute: int = 0
     name: str = ""  # the requested resource or parallel environment
     wanted: str = ""
@@ -153,7 +153,7 @@ class BalanceRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceFigures:
+class BalancePlanFigures:
     """The figures that led to a balance plan."""
 
     nodes: int
@@ -197,13 +197,13 @@ class BalancePlan:
 
     verdict: BalancePlanReason
     hindrance: BalancePlanReason | None = None  # why no node is added below the minimum
-    figures: BalanceFigures
+    figures: BalancePlanFigures
     add: int = 0
     pool: str = ""  # the pool of the new nodes
     groups: tuple[str, ...] = ()  # the node group of each new node, if the pool has groups
     wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze wakes `add` hosts
     remove: tuple[str, ...] = ()
-    refused: tuple[BalanceRefusal, ...] = ()
+    refused: tuple[NewNodeOrRemovalRefusal, ...] = ()
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # next round's
 
 
@@ -218,7 +218,7 @@ class SavedBatchProgramOutputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavedBalancerRound:
+class SavedBalancerRoundInput:
     """The part of a round's input that no batch system program prints."""
 
     now: datetime

@@ -120,7 +120,7 @@ def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     )
 
 
-class ResourceComparison(StrEnum):
+class RequestedValueComparison(StrEnum):
     """How a requested value is compared with a host's value: the relop of complex(5)."""
 
     EQUAL = "=="
@@ -146,7 +146,7 @@ class CellResourceDefinition:
 
     name: str
     shortcut: str = ""
-    relation: ResourceComparison = ResourceComparison.AT_MOST
+    relation: RequestedValueComparison = RequestedValueComparison.AT_MOST
     counted: ConsumableKind = ConsumableKind.NO
     is_forced: bool = False  # only jobs that request the resource may run where a host has it
     default: str = "0"  # the amount that a task without a request uses
@@ -275,7 +275,11 @@ class CellConfiguration:
         """Yield the values of consumables with the full names of their resources."""
         for name, text in values:
             resource = self.resources.get(name)
-            if resource and resource.counted != ConsumableKind.NO and resource.relation != ResourceComparison.EXCLUSIVE:
+            if (
+                resource
+                and resource.counted != ConsumableKind.NO
+                and resource.relation != RequestedValueComparison.EXCLUSIVE
+            ):
                 yield resource.name, text
 
     @property

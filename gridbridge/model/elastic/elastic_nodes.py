@@ -94,7 +94,7 @@ class MachineToJoinCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostIdleCheck:
+class HostCheckBeforeRemoval:
     """The last check before a host's removal: whether the host is idle, closed and listed."""
 
     is_idle: bool  # no task runs, starts or is suspended and no slot is reserved, in counted queues

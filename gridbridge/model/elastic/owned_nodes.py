@@ -97,7 +97,7 @@ class BalancerOwnedNode:
         return replace(self, state=state, since=at, cause=cause)
 
 
-class AdministratorRequestKind(StrEnum):
+class AdministratorNodeRequestKind(StrEnum):
     """The kind of an administrator's request for a node."""
 
     DRAIN = "drain"  # no new task starts; the node is removed when its tasks have ended

@@ -71,7 +71,7 @@ class PublishedNodeCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedPoolCounters:
+class PublishedPoolNodeCounters:
     """The nodes of one pool that were added, removed or failed since counting began."""
 
     pool: str
@@ -81,7 +81,7 @@ class PublishedPoolCounters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRefusalCount:
+class PublishedNewNodeRefusalCount:
     """The number of jobs for which the cluster does not grow, by one cause."""
 
     cause: str  # the name of a BalanceRefusalCause, in lower case
@@ -89,7 +89,7 @@ class PublishedRefusalCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedBalance:
+class PublishedBalancerFigures:
     """The balancer's figures after its last round, readable for everybody."""
 
     cluster: str
@@ -110,8 +110,8 @@ class PublishedBalance:
     cost_hour: float = 0.0  # cost per hour of all present nodes
     cost_month: float = 0.0  # cost of this month until now
     nodes: tuple[PublishedNodeCount, ...] = ()
-    pools: tuple[PublishedPoolCounters, ...] = ()
-    refused: tuple[PublishedRefusalCount, ...] = ()
+    pools: tuple[PublishedPoolNodeCounters, ...] = ()
+    refused: tuple[PublishedNewNodeRefusalCount, ...] = ()
 
 
 def minute_since_epoch(at: datetime) -> int:
@@ -174,7 +174,7 @@ def merge_tasks_ended_by_minute(minutes: Iterable[TasksEndedInMinute]) -> tuple[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerOverview:
+class BalancerStateOverview:
     """The balancer's stored nodes, pool failures, costs and administrators' requests."""
 
     nodes: tuple[BalancerOwnedNode, ...] = ()
@@ -185,7 +185,7 @@ class BalancerOverview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobOrHostExplanation:
+class BalancerJobOrHostExplanation:
     """The balancer's treatment of one job or host, with the reason."""
 
     what: str
@@ -197,7 +197,7 @@ class JobOrHostExplanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceRefusalReport:
+class NewNodeOrRemovalRefusalReport:
     """A job that adds no node, or a host that is not removed, with the reason as text."""
 
     job: int = 0
@@ -213,5 +213,5 @@ class BalancePlanReport:
     pool: str | None
     remove: tuple[str, ...]
     sentence: str
-    refused: tuple[BalanceRefusalReport, ...]
+    refused: tuple[NewNodeOrRemovalRefusalReport, ...]
     unseen: tuple[str, ...] = ()  # facts that a round sees and this account may not read

@@ -17,7 +17,7 @@ class ComparedReplayRules(StrEnum):
     ALWAYS_ON = "always-on"
 
 
-class ReplayExclusion(StrEnum):
+class ReplayExclusionReason(StrEnum):
     """Why a recorded line gives no task of a replay, or why the task's wait does not count."""
 
     NEVER_STARTED = "never started"
@@ -58,13 +58,13 @@ class ReplayWorkload:
     """The tasks to replay, in the order of their submission."""
 
     tasks: tuple[RecordedReplayTask, ...]
-    left_out: Mapping[ReplayExclusion, int] = field(default_factory=dict)
+    left_out: Mapping[ReplayExclusionReason, int] = field(default_factory=dict)
     # by line number, from 1
     bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayNodeTerms:
+class ReplayNodePropertiesAndPrices:
     """The properties and prices of nodes in a replay."""
 
     max_nodes: int = 20

@@ -30,7 +30,7 @@ STANDBY_AUTO = "htools:standby:auto"  # the only tag that a squeeze writes and r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyHostFacts:
+class HostTagsAndMovableTasks:
     """The tags of each host, and the running tasks that can be rescheduled to other hosts."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
@@ -48,7 +48,7 @@ def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, .
     return tags.get(short_host_name(host), ())
 
 
-class StandbyPlanCause(Enum):
+class StandbyOrWakePlanCause(Enum):
     """Why a squeeze changes hosts, or does nothing."""
 
     LACKING = "lacking"  # less than the minimal reserve is free
@@ -71,10 +71,10 @@ class TaskForOtherHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyPlan:
+class StandbyOrWakePlan:
     """The hosts that a squeeze puts on standby or wakes; one plan never does both."""
 
-    cause: StandbyPlanCause
+    cause: StandbyOrWakePlanCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
     moved: tuple[TaskForOtherHost, ...] = ()
@@ -87,7 +87,7 @@ class StandbyPlan:
     target: float = 0.0  # target reserve: standard requests per working host
 
 
-class StandbyStepKind(Enum):
+class StandbyOrWakeStepKind(Enum):
     """One step of putting a host on standby or waking it."""
 
     DRAIN = "drain"  # disable the host's queues, and check again that the host is idle
@@ -99,9 +99,9 @@ class StandbyStepKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostStandbyStep:
+class HostStandbyOrWakeStep:
     """A standby or wake step for one host; each host's steps run in order."""
 
     host: str
-    doing: StandbyStepKind
+    doing: StandbyOrWakeStepKind
     tag: str = ""

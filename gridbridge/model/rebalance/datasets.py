@@ -22,7 +22,7 @@ Sums = Mapping[str, str]  # checksum of each file, by relative file name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
+class DatasetReplica:
     """A dataset's copy in a storage area, as the last check found the copy."""
 
     storage: str
@@ -49,7 +49,7 @@ class Dataset:
     size_bytes: int
     sha256: str
     wished: int
-    replicas: tuple[Replica, ...] = ()
+    replicas: tuple[DatasetReplica, ...] = ()
     may_move: bool = True  # replicas may move to even out disk usage
     begun: tuple[str, ...] = ()  # storage areas with an unfinished copy
 
@@ -68,7 +68,7 @@ class Dataset:
         """The storage areas with a replica, complete or damaged."""
         return tuple(replica.storage for replica in self.replicas)
 
-    def holding(self, replica: Replica) -> "Dataset":
+    def holding(self, replica: DatasetReplica) -> "Dataset":
         """Return the dataset with this replica, replacing the same area's record."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
@@ -88,7 +88,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerRecordedReplicaAct:
+class ServiceReplicaActInOwnerFile:
     """A replica action of the service, as recorded in the owner's files."""
 
     at: datetime
@@ -98,20 +98,20 @@ class OwnerRecordedReplicaAct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedReplicaArea:
+class RefusedAreaOrDataset:
     """A storage area that gets no replica, or a dataset that stays, with the reason."""
 
     what: str
     reason: str
 
 
-def format_checksums(sums: Sums) -> bytes:
+def format_as_sha256sum_output(sums: Sums) -> bytes:
     """Write checksums in the format of `sha256sum -z`, sorted by file name."""
     rows = (f"{digest}{BETWEEN}{name}\0" for name, digest in sorted(sums.items()))
     return "".join(rows).encode("utf-8", "surrogateescape")
 
 
-def parse_checksums(text: bytes) -> dict[str, str]:
+def parse_sha256sum_output(text: bytes) -> dict[str, str]:
     """Parse the output of `sha256sum -z`; raise ParseError for any other text."""
     rows = text.decode("utf-8", "surrogateescape").split("\0")
     if rows.pop():
@@ -125,7 +125,7 @@ def parse_checksums(text: bytes) -> dict[str, str]:
     return sums
 
 
-def dataset_checksum_mismatch(expected: Sums, actual: Sums) -> str:
+def describe_checksum_differences(expected: Sums, actual: Sums) -> str:
     """Name missing, changed and extra files of a replica; empty for none."""
     differences = [*_missing(expected, actual), *_extra(expected, actual)]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
@@ -176,7 +176,7 @@ class DelegatedDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaActRecord:
+class ServiceReplicaAct:
     """A replica that the service made, moved or removed, successfully or not."""
 
     token: str = ""  # key in the state file
@@ -197,5 +197,5 @@ class DatasetStorageSnapshot:
     kept: tuple[DelegatedDataset, ...] = ()
     areas: tuple[MeasuredStorageArea, ...] = ()
     drained: frozenset[str] = frozenset()  # names of drained clusters and storage areas
-    carried: tuple[ReplicaActRecord, ...] = ()  # recent and running replica actions
+    carried: tuple[ServiceReplicaAct, ...] = ()  # recent and running replica actions
     leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME, area of a replaced replica

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves, TaskNotMovedReason
+from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoveTimes, TaskNotMovedReason
 from gridbridge.model.transfer_name import parse_transfer_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedCampaignTask:
+class CampaignTaskAtCluster:
     """A campaign task that a cluster lists, or a moved task not listed yet."""
 
     campaign: int
@@ -48,13 +48,13 @@ class TransferredTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedTasks:
+class TasksObservedAtClusters:
     """Campaigns, transferred tasks and answers of all clusters at one moment."""
 
     now: datetime
     answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
     campaigns: tuple[Campaign, ...] = ()  # unfinished campaigns
-    tasks: tuple[ListedCampaignTask, ...] = ()
+    tasks: tuple[CampaignTaskAtCluster, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that no automatic round may move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
@@ -62,4 +62,4 @@ class ObservedTasks:
     closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
-    recent: RecentPlacementMoves = field(default_factory=RecentPlacementMoves)
+    recent: RecentPlacementMoveTimes = field(default_factory=RecentPlacementMoveTimes)

@@ -141,7 +141,7 @@ class PlacementTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentPlacementMoves:
+class RecentPlacementMoveTimes:
     """Times of recent moves, by host or by job."""
 
     hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: last arrival of a task
@@ -157,4 +157,4 @@ class PlacementSnapshot:
     hosts: tuple[PlacementHost, ...] = ()
     jobs: tuple[PlacementJobOrDataset, ...] = ()
     tasks: tuple[PlacementTask, ...] = ()
-    recent: RecentPlacementMoves = RecentPlacementMoves()
+    recent: RecentPlacementMoveTimes = RecentPlacementMoveTimes()

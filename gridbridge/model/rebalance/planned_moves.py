@@ -34,7 +34,7 @@ class RejectedMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecheckedMoves:
+class ValidAndDroppedMoves:
     """The still valid moves of a plan before execution, and the dropped moves."""
 
     moves: tuple[PlacementMove, ...] = ()

@@ -57,7 +57,7 @@ class RebalanceSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageSection:
+class StorageAreaSection:
     """A storage area: a folder of a cluster for replicas of users' datasets."""
 
     cluster: str = field(metadata=about("the cluster whose hosts see it", form=CLUSTER_NAME))

@@ -13,7 +13,7 @@ unreadable or missing, 8: the campaign has ended, 75: not now.
 import os
 from typing import NoReturn
 
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges, parse_index_ranges
@@ -46,7 +46,7 @@ def perform_array_verb(arguments: list[str]) -> NoReturn:
     if arguments[0] == "take-up":
         _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
     order = AsUserArguments(arguments)
-    with RootLedger(order.campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # only some verbs need this import
 
@@ -73,30 +73,33 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
 
 def _list(campaign: int, _: str) -> NoReturn:
     """Print one line for each array in a campaign's ledger, with the job id last."""
-    with RootLedger(campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
 
 
 def _end(campaign: int, _: str) -> NoReturn:
-    with RootLedger(campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(campaign) as ledger:
         note_campaign_end(campaign, ledger)
     _leave("")
 
 
-def note_campaign_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
+def note_campaign_end(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Note a campaign's end in root's ledger, if the campaign was or could be submitted."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 
 
-def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
+def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Note an unsubmitted campaign's file; False for a file that root would never accept.
 
     Root refuses a missing file and a file with another campaign's number. If a user has replaced
     the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
     unreadable now.
     """
-    from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles, uid_blocking_campaign_file
+    from gridbridge.campaigns.store.root_campaign_file_reader import (
+        RootVerifiedCampaignFiles,
+        uid_blocking_campaign_file,
+    )
 
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{campaign_file_name(campaign)}"):
         return False
@@ -104,7 +107,7 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
             owner.require_ordinary_account(read_config_or_owner_not_ready(), campaign_file_name(campaign), uid)
             return True
-        brought = VerifiedCampaignFiles(campaign, folder)
+        brought = RootVerifiedCampaignFiles(campaign, folder)
         owner.require_ordinary_account(read_config_or_owner_not_ready(), brought.file, brought.uid)
         brought.claim(ledger)
     except (AsUserRequestRefusal, CampaignFileChanged):
@@ -117,12 +120,12 @@ def _take_up(campaign: int, request: str) -> NoReturn:
     # only one verb needs this import
     from gridbridge.privileged.arrays.owner_retry_request_file import require_owner_retry_request
 
-    with RootLedger(campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(campaign) as ledger:
         ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
     _leave("")
 
 
-def _acted(order: AsUserArguments, ledger: RootLedger) -> str:
+def _acted(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
     If an array was submitted several times, only one of its jobs stays. For `delete-waiting`, the
@@ -145,7 +148,7 @@ def _acted(order: AsUserArguments, ledger: RootLedger) -> str:
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: AsUserArguments, ledger: RootLedger, array: int) -> None:
+def _require_there(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse places outside of an array, whose held tasks would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0

@@ -3,7 +3,7 @@
 import json
 
 from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
-from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
+from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
 from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
@@ -21,7 +21,7 @@ ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # from 
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.campaigns.store.root_ledger import RootLedger
+    from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
     from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 
 Header = dict[str, object]
@@ -34,7 +34,9 @@ class TasksOfVerifiedFile:
     into words, since some users' lines take long.
     """
 
-    def __init__(self, order: AsUserArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger") -> None:
+    def __init__(
+        self, order: AsUserArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+    ) -> None:
         """Read the file.
 
         Raises AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for forbidden copies.
@@ -116,7 +118,9 @@ class TasksOfVerifiedFile:
         }
 
 
-def _lines(attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger") -> dict[int, bytes]:
+def _lines(
+    attempts: "tuple[Attempts, ...]", brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+) -> dict[int, bytes]:
     """Return tasks' parameters; AsUserRequestRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)

@@ -8,7 +8,7 @@ of that task is sent.
 import time
 
 from gridbridge.batch import load_campaign_array_adapter
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
@@ -25,7 +25,7 @@ ALL_ASK_S = 20.0  # timeout of the queries to all clusters
 BY_NAME = "+"  # suffix of a job id: jobs with the array's submission name count, too
 
 
-def require_attempts_ended(order: AsUserArguments, ledger: RootLedger, index: int) -> None:
+def require_attempts_ended(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
     """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}

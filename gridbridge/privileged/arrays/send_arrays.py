@@ -9,8 +9,8 @@ are released, so that the next call knows all running tasks after a kill.
 import time
 from contextlib import contextmanager
 
-from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays.array_send_progress import SendProgress
@@ -33,7 +33,7 @@ LAST_ERRORS = (OwnerWorkerGone, ArrayTasksAlreadyInLedger, OwnerAccountUnavailab
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def submit_arrays(order: AsUserArguments, ledger: RootLedger) -> "Iterator[str]":
+def submit_arrays(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
     """Send a call's arrays; return a line for each begun array: status, job id, reason.
 
     Arrays without a line were not submitted and may be sent again.
@@ -47,8 +47,8 @@ def submit_arrays(order: AsUserArguments, ledger: RootLedger) -> "Iterator[str]"
     return (sent_array.line() for sent_array in sent)
 
 
-def _read(order: AsUserArguments, ledger: RootLedger) -> TasksOfVerifiedFile:
-    brought = VerifiedCampaignFiles(order.campaign)
+def _read(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
+    brought = RootVerifiedCampaignFiles(order.campaign)
     owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
     return TasksOfVerifiedFile(order, brought, ledger)
@@ -57,7 +57,9 @@ def _read(order: AsUserArguments, ledger: RootLedger) -> TasksOfVerifiedFile:
 class ArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
-    def __init__(self, order: AsUserArguments, ledger: RootLedger, content: TasksOfVerifiedFile | None) -> None:
+    def __init__(
+        self, order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, content: TasksOfVerifiedFile | None
+    ) -> None:
         self._order = order
         self._ledger = ledger
         self._content = content

@@ -193,7 +193,7 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     """
     from gridbridge.rebalance.replicas import dataset_delegation
 
-    why = "its record is not in the usual folder" if records else dataset_delegation.delegate_own_dataset(name)
+    why = "its record is not in the usual folder" if records else dataset_delegation.delegate_dataset_or_why_not(name)
     if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
         output.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
@@ -206,7 +206,7 @@ def _take_back(name: str, records: str) -> None:
     if not records:
         from gridbridge.rebalance.replicas import dataset_delegation
 
-        dataset_delegation.revoke_delegation(name)
+        dataset_delegation.try_revoke_dataset_delegation(name)
 
 
 def _outcome(result: "DatasetCommandOutcome") -> int:

@@ -7,9 +7,9 @@ from gridbridge.cli import output
 from gridbridge.cli.shared_options import format_local_time
 from gridbridge.model.rebalance.datasets import (
     Dataset,
-    OwnerRecordedReplicaAct,
-    RefusedReplicaArea,
-    Replica,
+    DatasetReplica,
+    RefusedAreaOrDataset,
+    ServiceReplicaActInOwnerFile,
     format_bytes,
     printable_file_name,
 )
@@ -29,7 +29,7 @@ def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
     return DONE if result.is_done else NOT_ALL
 
 
-def print_drain_result(result: DatasetCommandOutcome | RefusedReplicaArea) -> int:
+def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> int:
     """Print the result of draining a dataset from an area; return the exit status."""
     if isinstance(result, DatasetCommandOutcome):
         return print_dataset_outcome(result)
@@ -106,13 +106,13 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     return DONE
 
 
-def _deed(outcome: OwnerRecordedReplicaAct) -> str:
+def _deed(outcome: ServiceReplicaActInOwnerFile) -> str:
     if not outcome.target:
         return f"removed it from {outcome.source}"
     return f"carried it to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
 
 
-def _outcome_row(outcome: OwnerRecordedReplicaAct) -> dict[str, object]:
+def _outcome_row(outcome: ServiceReplicaActInOwnerFile) -> dict[str, object]:
     return {
         "at": outcome.at.isoformat(),
         "to": outcome.target or None,
@@ -135,7 +135,7 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
     }
 
 
-def _plain(replica: Replica) -> dict[str, object]:
+def _plain(replica: DatasetReplica) -> dict[str, object]:
     return {
         "storage": replica.storage,
         "bytes": replica.size_bytes,
@@ -145,11 +145,11 @@ def _plain(replica: Replica) -> dict[str, object]:
     }
 
 
-def _row(replica: Replica, now: datetime) -> tuple[str, ...]:
+def _row(replica: DatasetReplica, now: datetime) -> tuple[str, ...]:
     size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
     storage, why = (printable_text(replica.storage), printable_text(replica.why))
     return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 
-def _sorted(dataset: Dataset) -> list[Replica]:
+def _sorted(dataset: Dataset) -> list[DatasetReplica]:
     return sorted(dataset.replicas, key=lambda replica: replica.storage)

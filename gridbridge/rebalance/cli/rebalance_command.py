@@ -8,9 +8,14 @@ import click
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.shared_options import CONFIG_FILE, JSON
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RejectedMove, ValidAndDroppedMoves
 from gridbridge.program import log_rotation
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceScope, RebalanceTarget, describe_move
+from gridbridge.rebalance.mover.rebalance_decision import (
+    RebalancePlanWithInputs,
+    RebalanceScope,
+    RebalanceTarget,
+    describe_move,
+)
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
@@ -78,16 +83,16 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, question: RebalanceTarget) -> RebalancePlan:
+def _of_file(source: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
     from gridbridge.rebalance.mover import snapshot_file_plan
 
     return snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
 
 
-def _of_site(path: str, question: RebalanceTarget) -> RebalancePlan:
-    from gridbridge.rebalance.mover.rebalance_service_account import load_policy_and_open_sessions
+def _of_site(path: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
+    from gridbridge.rebalance.mover.rebalance_service_account import load_policy_begin_ssh_logins
 
-    policy = load_policy_and_open_sessions(path)
+    policy = load_policy_begin_ssh_logins(path)
     from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second
 
     return rebalance_round_runner.plan_rebalance_round(question, policy)
@@ -202,7 +207,7 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
         output.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
-def print_move_plan(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool) -> None:
+def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMoves | None, *, is_json: bool) -> None:
     """Print a plan of moves, and which moves were made or dropped."""
     advice = planned.advice
     if is_json:

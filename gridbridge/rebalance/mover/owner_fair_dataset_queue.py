@@ -4,13 +4,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.model.rebalance.datasets import ReplicaActRecord
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot import NEVER
 
-Waiting = deque[list[ReplicaActRecord]]
+Waiting = deque[list[ServiceReplicaAct]]
 
 
-class FairReplicaActQueue:
+class OwnerFairReplicaActQueue:
     """A queue of pending replica acts that takes owners by turns.
 
     The queue limits an owner's simultaneous copies into one area. Copies into other areas may
@@ -19,10 +19,10 @@ class FairReplicaActQueue:
 
     def __init__(
         self,
-        groups: Iterable[list[ReplicaActRecord]],
-        before: Iterable[ReplicaActRecord],
+        groups: Iterable[list[ServiceReplicaAct]],
+        before: Iterable[ServiceReplicaAct],
         *,
-        earlier: Iterable[list[ReplicaActRecord]] = (),
+        earlier: Iterable[list[ServiceReplicaAct]] = (),
         most: int,
         into: Mapping[str, int],
     ) -> None:
@@ -45,7 +45,7 @@ class FairReplicaActQueue:
         """Say whether a group of replica acts still waits in the queue."""
         return bool(self._waiting)
 
-    def next(self) -> list[ReplicaActRecord] | None:
+    def next(self) -> list[ServiceReplicaAct] | None:
         """Start the next group, of the owner with the fewest running and started groups.
 
         Returns None while the owners' limits hold back all waiting groups.
@@ -63,22 +63,22 @@ class FairReplicaActQueue:
             return group
         return None
 
-    def end(self, group: list[ReplicaActRecord]) -> None:
+    def end(self, group: list[ServiceReplicaAct]) -> None:
         """Record that a group of replica acts has ended."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
-    def left(self) -> list[list[ReplicaActRecord]]:
+    def left(self) -> list[list[ServiceReplicaAct]]:
         """Remove and return all waiting groups of replica acts."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
 
-    def _begin(self, group: list[ReplicaActRecord]) -> None:
+    def _begin(self, group: list[ServiceReplicaAct]) -> None:
         self._going[_owner(group)] += 1
         self._come.update(_comes(group))
 
-    def _may_begin(self, group: list[ReplicaActRecord]) -> bool:
+    def _may_begin(self, group: list[ServiceReplicaAct]) -> bool:
         is_free = self._going[_owner(group)] < self._most
         return is_free and all(self._come[key] < self._into.get(key[1], self._most) for key in _comes(group))
 
@@ -86,21 +86,21 @@ class FairReplicaActQueue:
         return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
 
-def _comes(group: list[ReplicaActRecord]) -> set[tuple[str, str]]:
+def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
     """Return the owner and target area of each replica copy in a group of acts."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
-def _owner(group: list[ReplicaActRecord]) -> str:
+def _owner(group: list[ServiceReplicaAct]) -> str:
     return owner_of_replica_act(group[0])
 
 
-def owner_of_replica_act(carried: ReplicaActRecord) -> str:
+def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
     """Return the owner of a replica's dataset."""
     return carried.dataset.partition("/")[0]
 
 
-def _last(before: Iterable[ReplicaActRecord]) -> Mapping[str, datetime]:
+def _last(before: Iterable[ServiceReplicaAct]) -> Mapping[str, datetime]:
     """Return the start time of each owner's last replica act."""
     latest: dict[str, datetime] = {}
     for carried in before:

@@ -8,8 +8,8 @@ from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automa
 from gridbridge.decisions.rebalance.automatic_rebalance_round import why_host_balancing_waits
 from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
-from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_storage_rebalance_round as plan_replicas
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
+from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round as plan_replicas
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter, PlacementMove, RebalanceMovePlan
@@ -37,7 +37,7 @@ class RebalanceTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalancePlan:
+class RebalancePlanWithInputs:
     """The planned moves, with the snapshot and the rules from which they follow."""
 
     snapshot: PlacementSnapshot
@@ -50,32 +50,32 @@ class RebalancePlan:
         return host_loads_before_after(self.snapshot, self.rules, self.advice)
 
 
-def decide_rebalance_moves(
+def plan_moves_for_target(
     snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
 ) -> RebalanceMovePlan:
     """Plan the moves for a target; its host or job must be in the snapshot."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceScope.JOB:
-        return plan_job_balance(snapshot, question.name, rules)
+        return plan_job_repair_or_spread(snapshot, question.name, rules)
     return (plan_host_balance if question.what is RebalanceScope.HOST else plan_host_evacuation)(
         snapshot, question.name, rules
     )
 
 
-def decide_rebalance_plan(
+def check_target_and_plan_moves(
     where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
-) -> RebalancePlan:
+) -> RebalancePlanWithInputs:
     """Plan the moves for a target, or no moves if `why_none` gives a reason.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
     _require(where, snapshot, question)
-    advice = RebalanceMovePlan(sentence=why_none) if why_none else decide_rebalance_moves(snapshot, rules, question)
-    return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
+    advice = RebalanceMovePlan(sentence=why_none) if why_none else plan_moves_for_target(snapshot, rules, question)
+    return RebalancePlanWithInputs(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
+def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
     """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
     return why_host_balancing_waits(snapshot) if question.what in (RebalanceScope.HOST, RebalanceScope.JOB) else ""
 

@@ -10,11 +10,11 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
 from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
+    RebalancePlanWithInputs,
     RebalanceScope,
     RebalanceTarget,
-    decide_rebalance_moves,
     describe_move_plan,
+    plan_moves_for_target,
 )
 
 PROGRAM = "rebalance"
@@ -22,7 +22,7 @@ MOST_ROWS = 10_000  # most hosts, jobs and tasks in a journalled decision: 1 MB
 
 
 def rebalance_journal_entry(
-    planned: RebalancePlan, question: RebalanceTarget, now: datetime
+    planned: RebalancePlanWithInputs, question: RebalanceTarget, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a plan with its inputs; None for a plan without moves."""
     if not planned.advice.moves:
@@ -59,6 +59,6 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
     )
     return [
         *describe_move_plan(
-            decide_rebalance_moves(snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget))
+            plan_moves_for_target(snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget))
         )
     ]

@@ -8,12 +8,12 @@ from functools import partial
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.planned_moves import RecheckedMoves
+from gridbridge.model.rebalance.planned_moves import ValidAndDroppedMoves
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
-from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
+from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
 from gridbridge.shell.clock import Clock
@@ -26,7 +26,7 @@ NAME, LOCKED = "gridbridge rebalance", 1
 
 def run_rebalance_round(
     question: RebalanceTarget, path: str, *, is_acting: bool
-) -> tuple[RebalancePlan, RecheckedMoves | None]:
+) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
 
     Task rounds and dataset rounds have separate locks, because copies take long. A dataset round
@@ -50,7 +50,7 @@ def run_rebalance_round(
     return outcome
 
 
-def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlan:
+def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlanWithInputs:
     """Plan a rebalancing without acting: of everything, or of the named host or job."""
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
@@ -66,7 +66,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     """Pause all moves of tasks and replicas, or resume them."""
     clock = Clock()
-    rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceTarget())
+    rebalancer = WaitingTaskRebalancer(load_policy_as_service_account(path), clock, RebalanceTarget())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
     published_json.publish_rebalance_pause(clock.now() if is_quiesced else None)
@@ -90,14 +90,14 @@ def _run(
     is_of_data: bool,
     is_acting: bool,
     let_go: Callable[[], bool] = lambda: True,
-) -> tuple[RebalancePlan, RecheckedMoves | None]:
-    mover: ReplicaReconciler | TaskRebalancer
+) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
+    mover: ReplicaReconciler | WaitingTaskRebalancer
     if is_of_data:
         mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
         with closing(mover.database):
             planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     else:
-        mover = TaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
+        mover = WaitingTaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
         with closing(mover.database):
             planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     return planned, mover.checked if is_acting else None

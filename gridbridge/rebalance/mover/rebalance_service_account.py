@@ -16,7 +16,7 @@ def load_policy_as_service_account(path: str) -> Policy:
     return policy
 
 
-def load_policy_and_open_sessions(path: str) -> Policy:
+def load_policy_begin_ssh_logins(path: str) -> Policy:
     """Become the service account, and return the configuration while ssh sessions log in.
 
     The sessions log in while the caller imports its slow modules.

@@ -8,8 +8,8 @@ from functools import partial
 
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.acts.array_submission import drop_foreign_array_jobs
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.acts.array_submission import snapshot_without_foreign_jobs
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError, describe_error
@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_MOVES, 
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.observed_tasks import CampaignTaskAtCluster, TasksObservedAtClusters, TransferredTask
 from gridbridge.model.rebalance.placement_snapshot import NEVER, STUCK, TaskNotMovedReason, happened_within
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.rebalance.mover.transferred_task_reader import TransferredTaskReader
@@ -42,12 +42,12 @@ class RebalanceTaskObserver:
         self._database = database
         self._clock = clock
         self._campaigns = CampaignRows(database)
-        self._events = CampaignEventRows(database)
+        self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._notes = RebalanceNoteRows(database)
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
-    def look(self) -> ObservedTasks:
+    def look(self) -> TasksObservedAtClusters:
         """Query all clusters, and return campaign and transferred tasks as they are now."""
         campaigns = tuple(
             campaign for campaign in self._campaigns.unfinished() if campaign.state is CampaignState.IN_TREATMENT
@@ -59,7 +59,7 @@ class RebalanceTaskObserver:
         dead = self._dead(transfers, answers)
         sent = tuple(self._sent_away.listed(transfers, answers, dead))
         staying, reached = self._at_home(sent, answers)
-        return ObservedTasks(
+        return TasksObservedAtClusters(
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
@@ -101,7 +101,7 @@ class RebalanceTaskObserver:
 
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
-    ) -> Iterator[ListedCampaignTask]:
+    ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the campaign tasks at silent clusters, from the state file.
 
         Each task may still start at its silent cluster.
@@ -141,7 +141,7 @@ class RebalanceTaskObserver:
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
             answers = dict(zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True))
         return {
-            name: drop_foreign_array_jobs(self._policy, snapshot, submitted) if snapshot else None
+            name: snapshot_without_foreign_jobs(self._policy, snapshot, submitted) if snapshot else None
             for name, snapshot in answers.items()
         }
 
@@ -158,7 +158,7 @@ class RebalanceTaskObserver:
         campaigns: Iterable[Campaign],
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
-    ) -> Iterator[ListedCampaignTask]:
+    ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the listed campaign tasks, and moving tasks that are between two clusters.
 
         A long-stuck move no longer blocks other moves; its owner's ssh key may be gone.
@@ -194,10 +194,10 @@ class RebalanceTaskObserver:
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
-def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
-    """Return a ListedCampaignTask constructor with an array's common fields."""
+def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., CampaignTaskAtCluster]:
+    """Return a CampaignTaskAtCluster constructor with an array's common fields."""
     return partial(
-        ListedCampaignTask,
+        CampaignTaskAtCluster,
         campaign=array.campaign,
         array=array.number,
         cluster=array.cluster,

@@ -8,10 +8,10 @@ from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
+    RebalancePlanWithInputs,
     RebalanceScope,
     RebalanceTarget,
-    decide_rebalance_plan,
+    check_target_and_plan_moves,
 )
 from gridbridge.rebalance.store import placement_snapshot_file
 
@@ -43,13 +43,15 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, fa
 }
 
 
-def plan_from_snapshot_file(path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = "") -> RebalancePlan:
+def plan_from_snapshot_file(
+    path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
+) -> RebalancePlanWithInputs:
     """Plan the moves of a snapshot file: a round, or the moves of one host or job.
 
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     snapshot, policy = placement_snapshot_file.read_placement_snapshot_file(path)
-    return decide_rebalance_plan(path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name))
+    return check_target_and_plan_moves(path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name))
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
@@ -77,9 +79,9 @@ def _ours(key: str, value: object) -> tuple[str, object]:
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(OverflowError):  # the section's parser rejects the number
             value = value * times
-    return own, _whole(value)
+    return own, _whole_if_integral(value)
 
 
-def _whole(value: object) -> object:
+def _whole_if_integral(value: object) -> object:
     """Convert a float such as 3e11 to an int; return any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

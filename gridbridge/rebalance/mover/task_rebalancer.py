@@ -14,18 +14,18 @@ from gridbridge.decisions.rebalance import waiting_task_placement
 from gridbridge.decisions.rebalance.waiting_task_placement import drop_all_planned_moves, recheck_waiting_task_moves
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.observed_tasks import ListedCampaignTask, ObservedTasks, TransferredTask
-from gridbridge.model.rebalance.planned_moves import PlacementMove, RecheckedMoves
+from gridbridge.model.rebalance.observed_tasks import CampaignTaskAtCluster, TasksObservedAtClusters, TransferredTask
+from gridbridge.model.rebalance.planned_moves import PlacementMove, ValidAndDroppedMoves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.transfer.transfer_row import WaitingTaskMove
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
+    RebalancePlanWithInputs,
     RebalanceScope,
     RebalanceTarget,
-    decide_rebalance_plan,
-    why_rebalance_later,
+    check_target_and_plan_moves,
+    why_not_rebalanced_now,
 )
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
 from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
@@ -42,11 +42,11 @@ QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 class TaskRebalanceInputs:
     """The inputs of a task rebalancing: the observed tasks, and whether moves are paused."""
 
-    gathered: ObservedTasks
+    gathered: TasksObservedAtClusters
     is_quiesced: bool
 
 
-class TaskRebalancer:
+class WaitingTaskRebalancer:
     """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
@@ -60,34 +60,34 @@ class TaskRebalancer:
         self._notes = RebalanceNoteRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
-        self.checked = RecheckedMoves()  # the moves of the applied plan
+        self.checked = ValidAndDroppedMoves()  # the moves of the applied plan
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
         return TaskRebalanceInputs(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
 
-    def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
+    def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown host or job.
         """
-        snapshot = waiting_task_placement.task_placement_snapshot(situation.gathered)
-        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
-        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
+        snapshot = waiting_task_placement.tasks_as_placement_snapshot(situation.gathered)
+        why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
+        return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> DecisionJournalEntry | None:
+    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without moves."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
-    def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> None:
+    def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> None:
         """Query the clusters again, and request the task moves that are still valid."""
         del situation
         if not plan.advice.moves:
             return
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
-        seen_now = waiting_task_placement.task_placement_snapshot(now)
+        seen_now = waiting_task_placement.tasks_as_placement_snapshot(now)
         checked = recheck_waiting_task_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = (
             waiting_task_placement.campaign_tasks_by_key(now.tasks),
@@ -104,7 +104,7 @@ class TaskRebalancer:
                     self._mark(at[move.job, move.number])
             self._note(moves)
 
-    def _mark(self, task: ListedCampaignTask) -> None:
+    def _mark(self, task: CampaignTaskAtCluster) -> None:
         """Mark a campaign task, so that nikita deletes it for the move."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
@@ -129,7 +129,7 @@ def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
     return max(KEPT, timedelta(seconds=longest_s))
 
 
-def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
+def _wipe(task: CampaignTaskAtCluster) -> ArrayCancellation:
     return ArrayCancellation(
         campaign=task.campaign,
         array=task.array,

@@ -32,7 +32,7 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetDelegation:
+class DatasetDelegationFile:
     """A dataset that its owner delegated to the service."""
 
     uid: int
@@ -59,7 +59,7 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
     if not os.path.isdir(folder):
         return
     file_names = safe_files.list_folder(picked.find_own_inbox_folder(folder))
-    own_files = {name for name in file_names if picked.has_inbox_file_name(name, KEPT_DATASET)}
+    own_files = {name for name in file_names if picked.is_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
             f"the service looks after {len(own_files)} datasets of yours, and after no more than"
@@ -67,35 +67,35 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
         )
 
 
-def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
+def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationFile]:
     """Return all delegations, each dataset once, and at most MOST for each owner.
 
     Invalid files are skipped.
     """
-    delegations: list[DatasetDelegation] = []
-    for paths in picked.list_files_kept_in_inbox(KEPT_DATASET, MOST, folder).values():
-        of_one: dict[str, DatasetDelegation] = {}
+    delegations: list[DatasetDelegationFile] = []
+    for paths in picked.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
+        of_one: dict[str, DatasetDelegationFile] = {}
         for delegation in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)
         delegations += of_one.values()
     return delegations
 
 
-def _read(path: str, folder: str) -> Iterator[DatasetDelegation]:
+def _read(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
         data, facts = safe_files.read_file_only_owner_writes(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name
-            yield DatasetDelegation(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+            yield DatasetDelegationFile(uid=facts.st_uid, owner=owner, file=path, dataset=name)
 
 
 def _file_of(dataset: str) -> str:
     return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"
 
 
-def delegate_own_dataset(name: str, folder: str = CAMPAIGNS) -> str:
+def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
     """Let the service maintain a dataset of the caller; return the reason if it can't."""
     if not os.path.isdir(folder):
         return f"{folder} is not here"
@@ -119,7 +119,7 @@ def refuse_too_many_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -
     require_below_delegation_limit(names, folder)
 
 
-def revoke_delegation(name: str, folder: str = CAMPAIGNS) -> None:
+def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
     """End the service's maintenance of a dataset."""
     with suppress(StateError):
         remove_dataset_delegation(name, folder)
@@ -133,13 +133,13 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_dataset_wiring.open_datasets_for_service(users_configuration.load_users_configuration(path)[0])
+    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_users_configuration(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
     refuse_too_many_delegations(requests)
     for name in new:
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
-        if why := delegate_own_dataset(name):
+        if why := delegate_dataset_or_why_not(name):
             raise GridbridgeError(f"the service does not look after {name}: {why}")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea, list_account_folders_in_area
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
 
 Above = tuple[tuple[int, int], ...]  # (device, inode) of each parent folder
 RIGHT = "expected a readable file or folder of your own"
@@ -43,7 +43,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
 
 
-def require_outside_storage_areas(path: str, areas: Iterable[StorageArea]) -> None:
+def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
     """Raise GridbridgeError for an original inside or around a folder of replicas."""
     real = os.path.realpath(path)
     for area in areas:

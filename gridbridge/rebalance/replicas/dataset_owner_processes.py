@@ -14,7 +14,7 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.status_report import printable_text
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset_record
 
 AT_ONCE = 50  # a person's datasets in one process
@@ -27,7 +27,7 @@ DONE, NOT_DONE = 0, 1
 _log = logging.getLogger(__name__)
 
 
-def query_delegated_datasets(let: Iterable[DatasetDelegation]) -> list[DelegatedDataset]:
+def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
     """Return the delegated datasets as of their last check; log and skip unreadable ones.
 
     Several owners are queried in parallel. An owner who does not answer is not queried again, so an
@@ -39,7 +39,7 @@ def query_delegated_datasets(let: Iterable[DatasetDelegation]) -> list[Delegated
         return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
 
 
-def _of_owner(let: list[DatasetDelegation]) -> list[DelegatedDataset]:
+def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
     datasets: list[DelegatedDataset] = []
     for portion in _portions(let):
         rows = _ask(portion)
@@ -49,7 +49,7 @@ def _of_owner(let: list[DatasetDelegation]) -> list[DelegatedDataset]:
     return datasets
 
 
-def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) -> str:
+def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
     """Have an owner's process read all replicas of a dataset; return the reason of a failure.
 
     Only the process's answer counts, because a killed process and a found damage have the same
@@ -62,12 +62,12 @@ def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) ->
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, to: str, leaving: str) -> str:
+def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
     """Have an owner's process make a missing replica; return the reason of a failure."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 
-def drop_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, storage: str) -> str:
+def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
     """Have an owner's process remove a spare replica; return why it stays."""
     return _reason(*_long("drop", delegation.file, storage))
 
@@ -97,11 +97,11 @@ def _line(words: str, status: int) -> str:
     return printable_text(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _portions(let: list[DatasetDelegation]) -> Iterator[list[DatasetDelegation]]:
+def _portions(let: list[DatasetDelegationFile]) -> Iterator[list[DatasetDelegationFile]]:
     return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
-def _ask(portion: list[DatasetDelegation]) -> list[Any] | None:
+def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
     """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
@@ -115,7 +115,7 @@ def _ask(portion: list[DatasetDelegation]) -> list[Any] | None:
     return rows
 
 
-def _datasets_of(portion: list[DatasetDelegation], rows: list[Any]) -> Iterator[DelegatedDataset]:
+def _datasets_of(portion: list[DatasetDelegationFile], rows: list[Any]) -> Iterator[DelegatedDataset]:
     for delegation, row in zip(portion, rows, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue
@@ -128,7 +128,7 @@ def _datasets_of(portion: list[DatasetDelegation], rows: list[Any]) -> Iterator[
             _log.warning("event=dataset_unread file=%s why=%r", delegation.file, told_why)
 
 
-def _dataset_of(delegation: DatasetDelegation, row: dict[str, Any]) -> DelegatedDataset:
+def _dataset_of(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, OwnerRecordedReplicaAct
+from gridbridge.model.rebalance.datasets import Dataset, ServiceReplicaActInOwnerFile
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.replicas import dataset_delegation, dataset_owner_processes, owner_dataset_wiring
@@ -21,7 +21,7 @@ class DatasetReport:
 
     dataset: Dataset | None  # None: the dataset was removed
     name: str
-    done: tuple[OwnerRecordedReplicaAct, ...]
+    done: tuple[ServiceReplicaActInOwnerFile, ...]
     is_busy: bool = False
 
 
@@ -34,7 +34,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_dataset_wiring.open_datasets_for_service(users_configuration.load_users_configuration(path)[0])
+    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_users_configuration(path)[0])
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
@@ -47,10 +47,10 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     policy = load_policy_as_service_account(path)
     let = [
         delegation
-        for delegation in dataset_delegation.list_delegations()
+        for delegation in dataset_delegation.list_dataset_delegations()
         if f"{delegation.owner}/{delegation.dataset}" == name
     ]
-    delegated = next(iter(dataset_owner_processes.query_delegated_datasets(let)), None)
+    delegated = next(iter(dataset_owner_processes.query_owners_for_datasets(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
         outcomes = tuple(_outcomes(database, name))
     if not delegated and not outcomes:
@@ -63,8 +63,10 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     )
 
 
-def _outcomes(database: StateFile, name: str) -> Iterable[OwnerRecordedReplicaAct]:
+def _outcomes(database: StateFile, name: str) -> Iterable[ServiceReplicaActInOwnerFile]:
     for carried in ReplicaActRows(database).all():
         if carried.dataset == name:
             why = carried.why if carried.ended_at else "it goes on"
-            yield OwnerRecordedReplicaAct(at=carried.began_at, target=carried.target, source=carried.source, why=why)
+            yield ServiceReplicaActInOwnerFile(
+                at=carried.began_at, target=carried.target, source=carried.source, why=why
+            )

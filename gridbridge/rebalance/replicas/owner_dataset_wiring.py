@@ -8,11 +8,11 @@ from collections.abc import Set
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_copy import FileCopyFunction, ReplicaCopier, Tell, copy_files_by_rsync
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
-from gridbridge.rebalance.store.dataset_records import DatasetRecords
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.store.dataset_records import OwnerDatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 
@@ -27,30 +27,30 @@ def open_owner_datasets(
     Raises GridbridgeError for root, who has no account of its own on clusters by ssh.
     """
     me = pwd.getpwuid(os.geteuid())
-    by_name = reachable_storage_areas(policy)
+    by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
-    folder = DatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
+    folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return OwnerDatasetsForService(folder, by_name, policy.rebalance, copier)
 
 
-def open_datasets_for_service(policy: Policy) -> OwnerDatasetsForService:
+def open_owner_datasets_silently(policy: Policy) -> OwnerDatasetsForService:
     """Return the datasets of the current account without progress output."""
     return open_owner_datasets(policy, "", lambda _: None)
 
 
-def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
+def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
     """Return the storage areas, with the paths and logins of the current account."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.list_drained_clusters()
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
 
 
-def _area(policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]) -> StorageArea:
+def _area(policy: Policy, name: str, storage: StorageAreaSection, me: str, drained: Set[str]) -> StorageAreaForAccount:
     where = configured_cluster_address(policy, storage.cluster)
     account = where.login.user if where.login else ""
-    return StorageArea(
+    return StorageAreaForAccount(
         name=name,
         cluster=storage.cluster,
         path=posixpath.normpath(storage.path),

@@ -10,10 +10,10 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
-    OwnerRecordedReplicaAct,
-    RefusedReplicaArea,
+    RefusedAreaOrDataset,
+    ServiceReplicaActInOwnerFile,
     Sums,
-    format_checksums,
+    format_as_sha256sum_output,
 )
 from gridbridge.model.rebalance.placement_snapshot import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -25,8 +25,8 @@ from gridbridge.rebalance.replicas.owner_replicas import (
     has_requested_replica_count,
 )
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
-from gridbridge.rebalance.store.dataset_records import DatasetRecords
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.store.dataset_records import OwnerDatasetRecords
 
 MOST_REPLICAS = 100
 
@@ -39,7 +39,11 @@ class OwnerDatasets:
     """The datasets of the current account, and the storage areas for their replicas."""
 
     def __init__(
-        self, records: DatasetRecords, areas: Mapping[str, StorageArea], rules: RebalanceSection, copier: ReplicaCopier
+        self,
+        records: OwnerDatasetRecords,
+        areas: Mapping[str, StorageAreaForAccount],
+        rules: RebalanceSection,
+        copier: ReplicaCopier,
     ) -> None:
         self._records = records
         self._areas = areas
@@ -74,7 +78,7 @@ class OwnerDatasets:
                     f"{name}: you have such a dataset already; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
-            dataset_original_files.require_outside_storage_areas(path, self._areas.values())
+            dataset_original_files.require_original_outside_areas(path, self._areas.values())
             original = dataset_original_files.checksum_original_files(path)
             dataset = replace(_new(name, path, wished, original), may_move=may_move)
             self._records.save(dataset, original.sums)
@@ -124,7 +128,7 @@ class OwnerDatasets:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedReplicaArea]:
+    def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove all replicas from an area, each once enough replicas are whole in other areas.
 
         A dataset that is busy or has an invalid record does not stop the others.
@@ -136,7 +140,7 @@ class OwnerDatasets:
                 if storage in self._records.load(name).touched:
                     yield self._drained(name, storage)
             except GridbridgeError as error:
-                yield RefusedReplicaArea(what=name, reason=str(error))
+                yield RefusedAreaOrDataset(what=name, reason=str(error))
 
     def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._opened(name) as (dataset, sums):
@@ -146,13 +150,13 @@ class OwnerDatasets:
                 are = with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
-                refused = (RefusedReplicaArea(what=storage, reason=why), *refusals)
+                refused = (RefusedAreaOrDataset(what=storage, reason=why), *refusals)
                 return DatasetCommandOutcome(dataset=filled.dataset, refused=refused, is_done=False)
             dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
             return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetCommandOutcome:
-        refusals: tuple[RefusedReplicaArea, ...] = ()
+        refusals: tuple[RefusedAreaOrDataset, ...] = ()
         for storage in dataset.touched:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             refusals += refused
@@ -213,7 +217,7 @@ def _new(name: str, path: str, wished: int, original: dataset_original_files.Dat
         is_tree=original.is_tree,
         files=len(original.sums),
         size_bytes=original.size_bytes,
-        sha256=hashlib.sha256(format_checksums(original.sums)).hexdigest(),
+        sha256=hashlib.sha256(format_as_sha256sum_output(original.sums)).hexdigest(),
         wished=wished,
     )
 
@@ -263,7 +267,7 @@ class OwnerDatasetsForService(OwnerDatasets):
                 are = with_noun(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
-                refused = (RefusedReplicaArea(what=to, reason=f"{has}: it is not needed"),)
+                refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: it is not needed"),)
                 return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
@@ -277,18 +281,18 @@ class OwnerDatasetsForService(OwnerDatasets):
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
             dataset = self._replicas.looked(dataset, sums)
             elsewhere = len(set(dataset.whole) - {storage})
-            refused: tuple[RefusedReplicaArea, ...]
+            refused: tuple[RefusedAreaOrDataset, ...]
             if elsewhere < dataset.wished:
                 are = with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
-                refused = (RefusedReplicaArea(what=storage, reason=why),)
+                refused = (RefusedAreaOrDataset(what=storage, reason=why),)
             else:
                 dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
             outcome = DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
             self._note(outcome, source=storage)
             return outcome
 
-    def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
+    def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
         """Return the service's acts on a dataset, the newest act last."""
         return self._records.done(name)
 
@@ -299,6 +303,6 @@ class OwnerDatasetsForService(OwnerDatasets):
 
     def _note(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
-        record = OwnerRecordedReplicaAct(at=self._clock.now(), target=target, source=source, why=why)
+        record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
             self._records.note_done(outcome.dataset.name, record)

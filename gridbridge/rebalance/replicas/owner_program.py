@@ -33,7 +33,7 @@ def run_dataset_owner_program() -> int:
     verb, *words = sys.argv[1:]
     try:
         policy, _ = users_configuration.load_users_configuration(CONFIG)
-        served = owner_dataset_wiring.open_datasets_for_service(policy)
+        served = owner_dataset_wiring.open_owner_datasets_silently(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE
@@ -66,7 +66,7 @@ def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
     """
     try:
         if served.is_gone(name):
-            dataset_delegation.revoke_delegation(name)
+            dataset_delegation.try_revoke_dataset_delegation(name)
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:

@@ -12,12 +12,18 @@ from typing import TypeVar
 
 from gridbridge.decisions.rebalance.next_replica_area import choose_next_replica_area, why_area_takes_no_replica
 from gridbridge.errors import GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
-from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, Replica, Sums, dataset_checksum_mismatch
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetReplica,
+    RefusedAreaOrDataset,
+    Sums,
+    describe_checksum_differences,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.replicas import dataset_original_files, storage_area_access
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
-from gridbridge.rebalance.store.dataset_records import DatasetRecords
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.store.dataset_records import OwnerDatasetRecords
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
 DRAINED = "it is drained: it gets no replica"
@@ -32,7 +38,7 @@ class DatasetCommandOutcome:
     """A dataset after a command, with the areas that got no replica and the reasons."""
 
     dataset: Dataset
-    refused: tuple[RefusedReplicaArea, ...] = ()
+    refused: tuple[RefusedAreaOrDataset, ...] = ()
     is_done: bool
 
 
@@ -40,7 +46,11 @@ class OwnerReplicaManager:
     """Reads, makes and removes replicas, and records each change in the dataset's record."""
 
     def __init__(
-        self, records: DatasetRecords, areas: Mapping[str, StorageArea], rules: RebalanceSection, copier: ReplicaCopier
+        self,
+        records: OwnerDatasetRecords,
+        areas: Mapping[str, StorageAreaForAccount],
+        rules: RebalanceSection,
+        copier: ReplicaCopier,
     ) -> None:
         self._records = records
         self._areas = areas
@@ -60,7 +70,7 @@ class OwnerReplicaManager:
                 return DatasetCommandOutcome(dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False)
             dataset, why = self._copied(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
-        reasons = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in failed.items())
+        reasons = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in failed.items())
         return DatasetCommandOutcome(dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True)
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
@@ -70,12 +80,12 @@ class OwnerReplicaManager:
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
-            refused, is_done = (RefusedReplicaArea(what=to, reason=why),) if why else (), not why
+            refused, is_done = (RefusedAreaOrDataset(what=to, reason=why),) if why else (), not why
         dataset = self.swept(dataset, is_met=has_requested_replica_count(dataset), but=to)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
     def _copied(
-        self, dataset: Dataset, sums: Sums, area: StorageArea, source: LocalOrSshFolder | None
+        self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
         """Make one replica and record it; the second value is the reason of a failure."""
         try:
@@ -107,7 +117,7 @@ class OwnerReplicaManager:
                     self._records.save(dataset)
         return dataset
 
-    def _is_short(self, dataset: Dataset, area: StorageArea) -> bool:
+    def _is_short(self, dataset: Dataset, area: StorageAreaForAccount) -> bool:
         measured = _measured(dataset, area)
         return not measured.fault and bool(why_area_takes_no_replica(dataset, measured, self._rules))
 
@@ -134,7 +144,7 @@ class OwnerReplicaManager:
         self._records.save(dataset)
         return dataset
 
-    def _checked(self, dataset: Dataset, sums: Sums, last: Replica) -> Replica:
+    def _checked(self, dataset: Dataset, sums: Sums, last: DatasetReplica) -> DatasetReplica:
         """Return a replica's current state; an unreachable replica keeps its last state."""
         replica = replace(last, checked_at=self._copier.clock.now(), is_away=False)
         area = self._areas.get(last.storage)
@@ -146,12 +156,12 @@ class OwnerReplicaManager:
             return replace(replica, why=str(error), is_away=True)
         except (StorageAreaUnusable, ParseError) as error:
             return replace(replica, size_bytes=0, is_whole=False, why=str(error))
-        why = dataset_checksum_mismatch(sums, contents.sums)
+        why = describe_checksum_differences(sums, contents.sums)
         return replace(replica, size_bytes=contents.size_bytes, is_whole=not why, why=why)
 
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
-    ) -> tuple[Dataset, tuple[RefusedReplicaArea, ...]]:
+    ) -> tuple[Dataset, tuple[RefusedAreaOrDataset, ...]]:
         """Remove a replica and its record; an unremovable replica stays recorded."""
         try:
             if storage not in self._areas:
@@ -159,7 +169,7 @@ class OwnerReplicaManager:
             storage_area_access.remove_replica(self._areas[storage], dataset)
         except StorageAreaUnusable as error:
             if not is_lost:
-                return dataset, (RefusedReplicaArea(what=storage, reason=f"{error}; --lost forgets it"),)
+                return dataset, (RefusedAreaOrDataset(what=storage, reason=f"{error}; --lost forgets it"),)
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()
@@ -182,7 +192,7 @@ def has_requested_replica_count(dataset: Dataset) -> bool:
     return len(dataset.whole) >= dataset.wished
 
 
-def _measured(dataset: Dataset, area: StorageArea) -> MeasuredStorageArea:
+def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:
     """Measure an area for a dataset, including the bytes of an unfinished copy in this area."""
     is_begun = area.name in dataset.begun
     return (

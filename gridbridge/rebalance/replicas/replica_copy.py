@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gridbridge.errors import CommandFailed, StorageAreaUnusable
-from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, dataset_checksum_mismatch
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, Sums, describe_checksum_differences
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import storage_area_access
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
@@ -60,7 +60,9 @@ class ReplicaCopier:
     tell: Tell
     carry: FileCopyFunction = copy_files_by_rsync
 
-    def copy(self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageArea, *, relay: str) -> Replica:
+    def copy(
+        self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageAreaForAccount, *, relay: str
+    ) -> DatasetReplica:
         """Make a replica in a prepared storage area, and return it.
 
         Raises StorageAreaUnusable with the reason if the copy is not whole.
@@ -75,13 +77,18 @@ class ReplicaCopier:
             spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
             storage_area_access.remove_wrong_copied_files(area, name, spoilt)
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
-            if not (wrong := dataset_checksum_mismatch(sums, own_sums)):
+            if not (wrong := describe_checksum_differences(sums, own_sums)):
                 storage_area_access.install_finished_replica(area, dataset)
                 return self._whole(area, dataset)
         raise StorageAreaUnusable(f"what came is not the dataset: {wrong}")
 
     def _carry(
-        self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], area: StorageArea, relay: str
+        self,
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
+        names: list[str],
+        area: StorageAreaForAccount,
+        relay: str,
     ) -> None:
         pace = RsyncLimitAndProgress(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
@@ -97,12 +104,14 @@ class ReplicaCopier:
         if is_relayed:
             rsync.remove_folder_tree(relay)
 
-    def _whole(self, area: StorageArea, dataset: Dataset) -> Replica:
-        return Replica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=self.clock.now())
+    def _whole(self, area: StorageAreaForAccount, dataset: Dataset) -> DatasetReplica:
+        return DatasetReplica(
+            storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=self.clock.now()
+        )
 
 
 @contextmanager
-def _told_when_full(area: StorageArea) -> Iterator[None]:
+def _told_when_full(area: StorageAreaForAccount) -> Iterator[None]:
     """Raise StorageAreaUnusable if the area is full, because rsync reports only a write error."""
     try:
         yield

@@ -15,18 +15,23 @@ from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ReplicaActRecord
+from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import PlacementMove, RebalanceMovePlan, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.planned_moves import (
+    PlacementMove,
+    RebalanceMovePlan,
+    RejectedMove,
+    ValidAndDroppedMoves,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.owner_fair_dataset_queue import FairReplicaActQueue, owner_of_replica_act
+from gridbridge.rebalance.mover.owner_fair_dataset_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlan,
+    RebalancePlanWithInputs,
     RebalanceTarget,
-    decide_rebalance_plan,
-    why_rebalance_later,
+    check_target_and_plan_moves,
+    why_not_rebalanced_now,
 )
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import dataset_owner_processes as owners
@@ -60,7 +65,7 @@ class DatasetRoundInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetActOutcome:
+class ReplicaActOutcome:
     """The outcome of an act on a dataset; an empty `why` means success."""
 
     why: str = ""  # reason why the act failed
@@ -94,14 +99,14 @@ class ReplicaReconciler:
         self._notes = RebalanceNoteRows(self.database)
         self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
-        self.checked = RecheckedMoves()  # the acts of the applied plan
+        self.checked = ValidAndDroppedMoves()  # the acts of the applied plan
 
     def gather(self) -> DatasetRoundInputs:
         """Measure the storage areas, and query owners for their datasets."""
         return DatasetRoundInputs(
             stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
-                kept=tuple(owners.query_delegated_datasets(letters.list_delegations())),
+                kept=tuple(owners.query_owners_for_datasets(letters.list_dataset_delegations())),
                 areas=tuple(self._measure()),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),
@@ -110,21 +115,21 @@ class ReplicaReconciler:
             is_quiesced=self._is_quiesced(),
         )
 
-    def decide(self, situation: DatasetRoundInputs) -> RebalancePlan:
+    def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
         """Plan the acts on replicas; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown area or dataset.
         """
-        snapshot = storage_area_rebalancing.storage_placement_snapshot(situation.stored, self._rules)
-        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
-        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
+        snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(situation.stored, self._rules)
+        why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
+        return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> DecisionJournalEntry | None:
+    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without acts."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
-    def apply(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> None:
+    def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
         """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
 
         Acts of an earlier round that still copies are left to that round.
@@ -146,7 +151,7 @@ class ReplicaReconciler:
             self._close_strays(situation.stored, datasets)
         self._forget_left(situation.stored, datasets)
         earlier = _under_way(situation.stored) if is_shared else []
-        turns = FairReplicaActQueue(
+        turns = OwnerFairReplicaActQueue(
             _by_dataset([*begun, *advised]),
             situation.stored.carried,
             earlier=earlier,
@@ -154,15 +159,15 @@ class ReplicaReconciler:
             into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
         self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
-        self._carried.forget(now - max(KEPT, storage_area_rebalancing.longest_rest_after_replica_act(self._rules)))
+        self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
 
-    def _do(self, turns: FairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
+    def _do(self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
         """Carry out the acts of several datasets in parallel, until the round's time is over.
 
         Acts that wait for earlier rounds' copies are reported as dropped.
         """
-        going = dict[Future[list[DatasetActOutcome]], list[ReplicaActRecord]]()
-        outcomes = list[tuple[ReplicaActRecord, str]]()
+        going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
+        outcomes = list[tuple[ServiceReplicaAct, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
@@ -178,7 +183,7 @@ class ReplicaReconciler:
                     outcomes += self._ended(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
-        self.checked = RecheckedMoves(
+        self.checked = ValidAndDroppedMoves(
             moves=tuple(_move(carried) for carried, why in outcomes if not why),
             dropped=tuple(_rejected(carried, why) for carried, why in outcomes if why),
         )
@@ -195,15 +200,15 @@ class ReplicaReconciler:
         return LATE if self._clock.steady_s() > until_s else ""
 
     def _ended(
-        self, group: list[ReplicaActRecord], ends: list[DatasetActOutcome]
-    ) -> list[tuple[ReplicaActRecord, str]]:
+        self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
+    ) -> list[tuple[ServiceReplicaAct, str]]:
         """Record the outcomes of a dataset's replica acts."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
         return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
 
-    def _note_leaving(self, carried: ReplicaActRecord, outcome: DatasetActOutcome) -> None:
+    def _note_leaving(self, carried: ServiceReplicaAct, outcome: ReplicaActOutcome) -> None:
         """Record a replica that must still be removed, also after a failed removal."""
         if not carried.source:
             return
@@ -212,23 +217,23 @@ class ReplicaReconciler:
         elif outcome.is_left or (carried.dataset, carried.source) in self._notes.leaving():
             self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
-    def _act(self, delegated: DelegatedDataset, group: list[ReplicaActRecord]) -> list[DatasetActOutcome]:
+    def _act(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
         """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
-        ends: list[DatasetActOutcome] = []
+        ends: list[ReplicaActOutcome] = []
         for carried in group:
             is_cut = any(outcome.why for outcome in ends)
-            ends.append(DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried))
+            ends.append(ReplicaActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried))
         return ends
 
-    def _carry_out(self, delegated: DelegatedDataset, carried: ReplicaActRecord) -> DatasetActOutcome:
+    def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         if carried.target and carried.target in _closed(self._policy):
-            return DatasetActOutcome(why=f"{carried.target} is drained")
+            return ReplicaActOutcome(why=f"{carried.target} is drained")
         if carried.target and (why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)):
-            return DatasetActOutcome(why=why)
+            return ReplicaActOutcome(why=why)
         why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
-        return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
+        return ReplicaActOutcome(why=why, is_left=bool(why and carried.target))
 
-    def _end(self, carried: ReplicaActRecord, why: str) -> None:
+    def _end(self, carried: ServiceReplicaAct, why: str) -> None:
         self._carried.end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
@@ -258,12 +263,12 @@ class ReplicaReconciler:
 
     def _measure(self) -> list[MeasuredStorageArea]:
         """Measure the areas; only the owner's process knows its write permission in an area."""
-        areas = owner_dataset_wiring.reachable_storage_areas(self._policy).values()
+        areas = owner_dataset_wiring.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
 
 
-def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
+def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:
     """Merge two plans about different hosts, jobs and tasks."""
     first, second = plan.snapshot, addition.snapshot
     snapshot = PlacementSnapshot(
@@ -278,7 +283,7 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
         rejected=(*plan.advice.rejected, *addition.advice.rejected),
         sentence=f"{plan.advice.sentence}; {addition.advice.sentence}",
     )
-    return RebalancePlan(snapshot=snapshot, rules=plan.rules, advice=advice)
+    return RebalancePlanWithInputs(snapshot=snapshot, rules=plan.rules, advice=advice)
 
 
 def _drained(policy: Policy) -> frozenset[str]:
@@ -292,7 +297,7 @@ def _closed(policy: Policy) -> frozenset[str]:
     return frozenset(name for name, area in policy.storage.items() if {name, area.cluster} & drained)
 
 
-def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
+def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ServiceReplicaAct], list[ServiceReplicaAct]]:
     """Return the acts that a killed round had begun: finished acts, and acts to continue.
 
     The owner's process may have continued after the kill.
@@ -303,12 +308,12 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list
     return finished, [carried for carried in begun if carried not in finished]
 
 
-def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
+def _under_way(stored: DatasetStorageSnapshot) -> list[list[ServiceReplicaAct]]:
     """Return the replica acts that have begun and not ended, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
-def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
+def _free_turns(most: int, earlier: list[list[ServiceReplicaAct]]) -> int:
     """Return how many datasets may begin beside running acts.
 
     If one owner has all running acts, one more dataset may begin, so that other owners don't wait.
@@ -317,15 +322,15 @@ def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)
 
 
-def _by_dataset(carried: Iterable[ReplicaActRecord]) -> Iterable[list[ReplicaActRecord]]:
-    groups: dict[str, list[ReplicaActRecord]] = {}
+def _by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[ServiceReplicaAct]]:
+    groups: dict[str, list[ServiceReplicaAct]] = {}
     for replica in carried:
         groups.setdefault(replica.dataset, []).append(replica)
     return groups.values()
 
 
-def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime) -> ReplicaActRecord:
-    return ReplicaActRecord(
+def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime) -> ServiceReplicaAct:
+    return ServiceReplicaAct(
         token=safe_files.random_file_name(),
         dataset=act.dataset,
         target=act.target,
@@ -335,7 +340,7 @@ def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime)
     )
 
 
-def _move(carried: ReplicaActRecord) -> PlacementMove:
+def _move(carried: ServiceReplicaAct) -> PlacementMove:
     kind = storage_area_rebalancing.move_kind_of_replica_act(carried)
     return PlacementMove(
         kind=kind,
@@ -346,5 +351,5 @@ def _move(carried: ReplicaActRecord) -> PlacementMove:
     )
 
 
-def _rejected(carried: ReplicaActRecord, why: str) -> RejectedMove:
+def _rejected(carried: ServiceReplicaAct, why: str) -> RejectedMove:
     return RejectedMove(job=carried.dataset, number=storage_area_rebalancing.ONLY, target=carried.target, reason=why)

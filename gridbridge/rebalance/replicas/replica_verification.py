@@ -43,7 +43,11 @@ class OverdueReplicaVerifier:
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
         lines = _lines(
-            dataset_owner_processes.query_delegated_datasets(letters.list_delegations()), tried, due, now, again
+            dataset_owner_processes.query_owners_for_datasets(letters.list_dataset_delegations()),
+            tried,
+            due,
+            now,
+            again,
         )
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             for read, failed in pool.map(lambda line: self._read(line, now), lines):

@@ -17,7 +17,7 @@ from glob import escape, glob
 from threading import Lock
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnreachable, StorageAreaUnusable
-from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_checksums
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_sha256sum_output
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
@@ -186,7 +186,7 @@ _FIRST: dict[str, Lock] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageArea:
+class StorageAreaForAccount:
     """A storage area with its path and login for one account."""
 
     name: str
@@ -223,7 +223,7 @@ class ReplicaChecksums:
     sums: dict[str, str]
 
 
-def storage_area_with_account_folder(area: StorageArea) -> StorageArea:
+def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageAreaForAccount:
     """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]
@@ -233,7 +233,7 @@ def storage_area_with_account_folder(area: StorageArea) -> StorageArea:
     return replace(area, word=word)
 
 
-def list_account_folders_in_area(area: StorageArea) -> list[str]:
+def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
     """Return the area's local folders that belong to the account, or would after their creation."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
@@ -244,7 +244,7 @@ def _is_own(path: str) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
-def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
+def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
     """Measure an area's size and the free space for its account; faults are in the result.
 
     The account's usage is counted only if `max_bytes` limits it and the area answers.
@@ -256,18 +256,18 @@ def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
     return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
 
 
-def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredStorageArea:
+def measure_area_and_begun_copy(area: StorageAreaForAccount, name: str) -> MeasuredStorageArea:
     """Measure a storage area, and the bytes of a dataset's unfinished copy in the area."""
     measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
 
-def measure_whole_area(area: StorageArea) -> MeasuredStorageArea:
+def measure_whole_area(area: StorageAreaForAccount) -> MeasuredStorageArea:
     """Measure an area for all accounts, without folders or limits of accounts."""
     return _measured(area, MEASURE_ALL)
 
 
-def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
+def _measured(area: StorageAreaForAccount, script: str) -> MeasuredStorageArea:
     try:
         words = _ask(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, words[:3])
@@ -283,7 +283,7 @@ def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
 
 
 def _counted(
-    measured: MeasuredStorageArea, area: StorageArea, script: str, *arguments: str
+    measured: MeasuredStorageArea, area: StorageAreaForAccount, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
     """Count an account's bytes in an area that answers; a fault is added to the measurement."""
     if measured.fault:
@@ -294,7 +294,7 @@ def _counted(
         return replace(measured, fault=str(error)), 0
 
 
-def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
+def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> ReplicaChecksums:
     """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
 
     StorageAreaUnreachable is raised if the area can't be reached or the account's folder has
@@ -304,7 +304,7 @@ def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaC
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
     size, _, sums = data.partition(b"\n")
-    return ReplicaChecksums(size_bytes=int(size), sums=parse_checksums(sums))
+    return ReplicaChecksums(size_bytes=int(size), sums=parse_sha256sum_output(sums))
 
 
 def _reading_s(dataset: Dataset) -> float:
@@ -312,7 +312,7 @@ def _reading_s(dataset: Dataset) -> float:
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
-def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
+def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder of a new copy; an unfinished copy is kept.
 
     If the dataset's record has a replica in the area, an existing folder of that name is the
@@ -323,34 +323,34 @@ def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known:
         _ask(area, PREPARE, (dataset.name, dataset.sha256, held, history), area.timeout_s)
 
 
-def remove_wrong_copied_files(area: StorageArea, name: str, wrong: list[str]) -> None:
+def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
     """Remove files from an unfinished copy that are not in the dataset or are damaged."""
     for first in range(0, len(wrong), A_CALL):
         paths = (f"./{path}" for path in wrong[first : first + A_CALL])
         _ask(area, CLEAN, (name, *paths), area.timeout_s)
 
 
-def install_finished_replica(area: StorageArea, dataset: Dataset) -> None:
+def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Rename a whole copy to its final name, in place of the old replica."""
     _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def remove_replica(area: StorageArea, dataset: Dataset) -> None:
+def remove_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Remove a replica and its unfinished copies; a missing replica is no error."""
     _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def remove_unfinished_copies(area: StorageArea, dataset: Dataset) -> None:
+def remove_unfinished_copies(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Remove unfinished copies; a recorded replica stays."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
 
-def _held(area: StorageArea, dataset: Dataset) -> str:
+def _held(area: StorageAreaForAccount, dataset: Dataset) -> str:
     return "held" if area.name in dataset.storages else "new"
 
 
-def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+def _ask(area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
     with explain_storage_failures(area):
         answer = ssh.run_over_ssh(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
@@ -358,7 +358,7 @@ def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: 
 
 
 @contextmanager
-def explain_storage_failures(area: StorageArea) -> Iterator[None]:
+def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
     """Translate a failed script's exit status to StorageAreaUnusable with a one-line reason."""
     try:
         yield

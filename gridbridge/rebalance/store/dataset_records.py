@@ -17,11 +17,11 @@ from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAr
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
-    OwnerRecordedReplicaAct,
-    Replica,
+    DatasetReplica,
+    ServiceReplicaActInOwnerFile,
     Sums,
-    format_checksums,
-    parse_checksums,
+    format_as_sha256sum_output,
+    parse_sha256sum_output,
 )
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -33,7 +33,7 @@ MOST_SUMS = 1 << 28  # size of the checksum file: two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-class DatasetRecords:
+class OwnerDatasetRecords:
     """The dataset records of the current account."""
 
     def __init__(self, folder: str) -> None:
@@ -86,7 +86,7 @@ class DatasetRecords:
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
             raise StateError(f"{path}: not the checksums of {dataset.name}; add it again")
         try:
-            return parse_checksums(data)
+            return parse_sha256sum_output(data)
         except ParseError as error:
             raise StateError(f"{path}: {error}") from error
 
@@ -96,7 +96,7 @@ class DatasetRecords:
         Raises StateError for too many files.
         """
         if sums is not None:
-            text = format_checksums(sums)
+            text = format_as_sha256sum_output(sums)
             if len(text) > MOST_SUMS:
                 raise StateError(
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
@@ -120,19 +120,19 @@ class DatasetRecords:
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
-    def note_done(self, name: str, newest: OwnerRecordedReplicaAct) -> None:
+    def note_done(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
         """Record an act of the service on a dataset; only the newest acts are kept."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
-    def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
+    def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
         """Return the service's acts on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
-            return [OwnerRecordedReplicaAct(**row | {"at": _moment(row["at"])}) for row in rows]
+            return [ServiceReplicaActInOwnerFile(**row | {"at": _moment(row["at"])}) for row in rows]
         except FileNotFoundError:
             return []
         except NO_RECORD as error:
@@ -236,8 +236,8 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     )
 
 
-def _replica(row: dict[str, Any]) -> Replica:
-    return Replica(
+def _replica(row: dict[str, Any]) -> DatasetReplica:
+    return DatasetReplica(
         storage=str(row["storage"]),
         size_bytes=int(row["size_bytes"]),
         is_whole=bool(row["is_whole"]),

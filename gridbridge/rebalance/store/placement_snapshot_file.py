@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 
 MOST_BYTES = 1 << 31
@@ -148,9 +148,9 @@ class _Reading:
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
         )
 
-    def _recent(self, content: object) -> RecentPlacementMoves:
+    def _recent(self, content: object) -> RecentPlacementMoveTimes:
         table = self._table(content, "recent", OF_RECENT)
-        return RecentPlacementMoves(
+        return RecentPlacementMoveTimes(
             hosts=self._times(table, "hosts"),
             replicated=self._times(table, "replicated"),
             jobs=self._times(table, "jobs"),

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.rebalance.datasets import ReplicaActRecord
-from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
+from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoveTimes
 from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
@@ -24,7 +24,7 @@ CARRIED = Table(
     Column("why", PrintableTextColumn, nullable=False),
 )
 
-_ALL = select(*(CARRIED.c[field.name] for field in fields(ReplicaActRecord))).order_by(
+_ALL = select(*(CARRIED.c[field.name] for field in fields(ServiceReplicaAct))).order_by(
     CARRIED.c.began_at, CARRIED.c.token
 )
 _END = (
@@ -51,11 +51,11 @@ class ReplicaActRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[ReplicaActRecord, ...]:
+    def all(self) -> tuple[ServiceReplicaAct, ...]:
         """Return all stored replica acts, the oldest first."""
-        return tuple(ReplicaActRecord(**row) for row in self._database.rows(_ALL))
+        return tuple(ServiceReplicaAct(**row) for row in self._database.rows(_ALL))
 
-    def begin(self, carried: Iterable[ReplicaActRecord]) -> None:
+    def begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
         """Record replica acts before they begin; a continued act is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
@@ -78,9 +78,9 @@ class RebalanceNoteRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def recent(self) -> RecentPlacementMoves:
+    def recent(self) -> RecentPlacementMoveTimes:
         """Return when hosts received tasks, and when jobs were rebalanced."""
-        return RecentPlacementMoves(hosts=self._of(HOST), jobs=self._of(JOB))
+        return RecentPlacementMoveTimes(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
         """Record that campaign tasks were marked to be moved."""

@@ -109,7 +109,7 @@ class JobNumberMatches:
 
 def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
     """Look a number up among transfers, home jobs and campaigns."""
-    campaign = campaign_explanation.explain_campaign(job, folder)
+    campaign = campaign_explanation.explain_campaign_or_task(job, folder)
     try:
         alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder)
     except (status_and_why_reports.JobWithoutTransfers, ParseError, StateError) as error:

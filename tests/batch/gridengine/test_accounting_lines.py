@@ -14,9 +14,9 @@ from gridbridge.batch.gridengine.qacct import (
     read_array_task_records,
     read_task_end_times,
 )
-from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
+from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason
 from gridbridge.model.job import ArrayEndQuery
 from gridbridge.model.transfer_route import GridEngineCell
 
@@ -73,7 +73,7 @@ LINES = [pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in
 def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
     data = f"{line}\n".encode()
-    ((_, ran),) = read_accounting_tasks([data])
+    ((_, ran),) = parse_accounting_tasks([data])
     ((end, owner, name),) = read_task_end_times(data)
     ((_, usage),), skipped = read_accounting_lines(data, "gb.")
     (record,) = parse_accounting_records(data)
@@ -104,7 +104,7 @@ def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
     assert parse_accounting_line(part)["pe_taskid"] == "1.n2"
-    assert [why for _, why in read_accounting_tasks([part.encode()])] == [ReplayExclusion.PART]
+    assert [why for _, why in parse_accounting_tasks([part.encode()])] == [ReplayExclusionReason.PART]
 
 
 @pytest.mark.parametrize("behind", [":0:0", "", f":0:0:{UNIVA[0]}"])
@@ -112,7 +112,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     """Some versions write no time of its submission either."""
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
-    assert [why for _, why in read_accounting_tasks([line])] == [ReplayExclusion.NEVER_STARTED]
+    assert [why for _, why in parse_accounting_tasks([line])] == [ReplayExclusionReason.NEVER_STARTED]
     assert list(read_task_end_times(line)) == []
 
 

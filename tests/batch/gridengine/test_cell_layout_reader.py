@@ -23,7 +23,7 @@ from gridbridge.model.elastic.cell_configuration import (
     JobAccessIdentity,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    ResourceComparison,
+    RequestedValueComparison,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot
 from gridbridge.model.qconf_attributes import parse_values_by_host
@@ -66,7 +66,7 @@ def test_resources_are_known_by_name_and_by_shortcut() -> None:
     assert found["h_vmem"] == CellResourceDefinition(
         name="h_vmem", shortcut="vmem", counted=ConsumableKind.BY_SLOT, default="1G"
     )
-    assert found["exclusive"].relation is ResourceComparison.EXCLUSIVE
+    assert found["exclusive"].relation is RequestedValueComparison.EXCLUSIVE
     assert found["licence"].counted is ConsumableKind.BY_JOB
     assert found["remote"].is_forced
 

@@ -13,7 +13,7 @@ from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_slot_alternative
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.cell_configuration import ParallelSlotDistribution
 from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup, TaskResourceRequests
@@ -205,7 +205,7 @@ def test_a_job_inside_a_container_job_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
-    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [BalanceRefusalCause.INNER])
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [NewNodeOrRemovalRefusalCause.INNER])
 
 
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
@@ -274,7 +274,7 @@ def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
 
     assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
-    assert [refused.cause for refused in plan.refused] == [BalanceRefusalCause.ALL_HOSTS]
+    assert [refused.cause for refused in plan.refused] == [NewNodeOrRemovalRefusalCause.ALL_HOSTS]
 
 
 def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:

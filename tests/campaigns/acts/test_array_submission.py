@@ -9,8 +9,8 @@ import pytest
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.acts.array_submission import (
-    CampaignRefusedByRoot,
     PermanentArrayRefusal,
+    RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
 from gridbridge.errors import (
@@ -91,7 +91,7 @@ def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
 @pytest.mark.parametrize(
     ("says", "error"),
     [
-        ((2, "", "not the file"), CampaignRefusedByRoot),
+        ((2, "", "not the file"), RootCampaignRefusal),
         ((75, "", "no cluster"), TemporaryArrayRefusal),
         ((1, "0 71 \n", "killed"), CommandFailed),
         ((0, "0 seven \n", ""), ParseError),

@@ -54,7 +54,7 @@ def _published(tmp_path: Path) -> str:
         shown(30, 0, CampaignState.PAUSED),
         shown(31, 5, CampaignState.CANCELLED),
     )
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
     return str(tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
-    published_campaign_files.publish_campaign_value(known, str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(known, str(tmp_path))
     told = (
         "earlier forecasts: 11 of 12 campaigns ended by their P90, "
         "half of them missed the P50 by at most 8% of the time then left"
@@ -210,7 +210,7 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 @pytest.fixture(name="no_host")
 def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on a host without a spool."""
-    for function in (campaign_client.submit_campaign, campaign_client.request_runner_replies):
+    for function in (campaign_client.submit_campaign, campaign_client.ask_runner_to_act_on_campaigns):
         defaults = function.__defaults__
         assert defaults
         monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
@@ -365,7 +365,9 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
     answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
-    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
+    )  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
     answers[2] = OwnerRequestReply.NOT_THEIRS
@@ -383,7 +385,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     done = {1: OwnerRequestReply.DONE}
     monkeypatch.setattr(
         campaign_client,
-        "request_runner_replies",
+        "ask_runner_to_act_on_campaigns",
         lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
     )
 
@@ -479,7 +481,9 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
-    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
+    )  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 

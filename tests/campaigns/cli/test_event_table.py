@@ -95,11 +95,11 @@ def _published(tmp_path: Path) -> str:
         events=2,
     )
     quiet = replace(one, number=13, events=0)
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
     )
-    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=GRID), folder)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=GRID), folder)
     return folder
 
 
@@ -181,7 +181,7 @@ def test_a_sink_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerRequestReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
-    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *_, **__: answers)
+    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
 
@@ -200,7 +200,7 @@ def test_that_nothing_is_tried_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerRequestReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
-    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *_, **__: {3: answer})
+    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
 
@@ -220,9 +220,9 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published: str, state: CampaignState, then: str
 ) -> None:
     one = replace(campaign_client.published_campaigns(published)[0], state=state)
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), published)
     event = replace(REFUSED, code=CampaignEventCode.RESTORED, cluster="", until=None)
-    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=(event,)), published)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=(event,)), published)
 
     assert then in run(gridevents, published).output
     assert then in run(gridstat, published, "12", "-e").output
@@ -373,7 +373,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=events), published)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), published)
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -384,7 +384,7 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
 
 
 def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
-    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON), published)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
         "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"
@@ -394,10 +394,12 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=(full,)), published)
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownCampaignClusters(at=NOON, clusters=(full,)), published
+    )
 
     assert run(gridclusters, published, "-b").output.splitlines() == ["1: beta (gridengine, free:0/8)", "o" * 80]
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=NOON, clusters=(replace(full, free=8),)), published
     )
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
@@ -407,7 +409,7 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    published_campaign_files.publish_campaign_value(ShownCampaignClusters(at=NOON, clusters=(one,)), published)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=(one,)), published)
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -449,7 +451,7 @@ def test_that_tasks_are_sent_again_is_told(
     """Behind the line that scripts know, of an event that counts tasks."""
     monkeypatch.setattr(
         campaign_client,
-        "request_runner_replies",
+        "ask_runner_to_act_on_campaigns",
         lambda *_, **__: {3: OwnerRequestReply.DONE, 4: OwnerRequestReply.DONE},
     )
 

@@ -33,7 +33,7 @@ class Service:
 @pytest.fixture(name="service")
 def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
     service = Service()
-    monkeypatch.setattr(campaign_client, "request_runner_answer", service.ask)
+    monkeypatch.setattr(campaign_client, "send_request_to_runner", service.ask)
     return service
 
 

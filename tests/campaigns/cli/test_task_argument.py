@@ -19,7 +19,7 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.tools import own_task_outputs, published_events_and_tasks
-from gridbridge.campaigns.tools.own_task_outputs import OutputFolderAtCluster
+from gridbridge.campaigns.tools.own_task_outputs import TaskOutputFolderAtCluster
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownCampaigns
@@ -66,15 +66,17 @@ class Site:
         for each in (Path(self.published), self.files):
             each.mkdir()
         self.show(SWEEP)
-        published_campaign_files.publish_campaign_tasks(7, 0, TASKS, self.published)
+        published_campaign_files.publish_campaign_task_file(7, 0, TASKS, self.published)
         ends = (TaskEndCounts(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
         more = TaskEndCounts(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
-        published_campaign_files.append_published_end_counts(7, (*ends, more), self.published)
+        published_campaign_files.append_published_task_end_counts(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
-        published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
+        published_campaign_files.publish_campaign_value_by_class(
+            ShownCampaigns(at=NOON, campaigns=campaigns), self.published
+        )
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
@@ -93,7 +95,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     for function in (published_events_and_tasks.own_task_parameters, published_events_and_tasks.read_own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
-    monkeypatch.setattr(own_task_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml"))
+    monkeypatch.setattr(
+        own_task_outputs.own_campaign_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
+    )
     return site
 
 
@@ -144,8 +148,8 @@ def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
 
 def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is another thing than one that is empty."""
-    place = own_task_outputs.OutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": place})
+    place = own_task_outputs.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -224,8 +228,8 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     """Wherever that is; nothing in them steers a terminal."""
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
-    place = OutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
+    place = TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -236,8 +240,8 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
 def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The tasks are shown all the same."""
     site.bring()
-    place = OutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
+    place = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -279,7 +283,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {})
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {})
     monkeypatch.setattr(own_task_outputs, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 
@@ -345,7 +349,7 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
 def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
     """Nor does it count in the mean run time; `-f` says how many failed, too."""
     cancelled = TaskEndCounts(at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4)
-    published_campaign_files.append_published_end_counts(7, [cancelled], site.published)
+    published_campaign_files.append_published_task_end_counts(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
@@ -388,7 +392,7 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
-    progress_bars.show_campaigns_until_end(lambda: [steps.pop(0)], lambda _: None, shown.append)
+    progress_bars.watch_campaigns_until_end(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
@@ -431,7 +435,7 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(monkeypatch: py
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        progress_bars.show_campaigns_until_end(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
+        progress_bars.watch_campaigns_until_end(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -442,7 +446,7 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        progress_bars.show_campaigns_until_end(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        progress_bars.watch_campaigns_until_end(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
@@ -515,7 +519,7 @@ def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site)
     """One success, however often the task ran."""
     lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
-    published_campaign_files.publish_campaign_tasks(7, 0, (won,), site.published)
+    published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)
 
     lines = site.stat("-j", "7.0").output.splitlines()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_files, campaign_inbox
 from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -46,7 +46,7 @@ class Site:
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
         known = {"limits": self.limits, "watched": self._clocks}
-        self.intake = CampaignIntake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
+        self.intake = CampaignAndRequestIntake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
         return self
 
     def bring(self, header: object, *parameters: str) -> str:
@@ -62,7 +62,7 @@ class Site:
 
     def ask(self, verb: OwnerRequestVerb, number: int, task: int = 0) -> OwnerRequestReply:
         """Ask for something about a campaign; return the answer."""
-        token = campaign_files.write_owner_request(verb, (number,), str(self.brought), task)
+        token = campaign_files.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
         self.intake.take()
         return OwnerRequestReply(self.answer(token)[str(number)])
 

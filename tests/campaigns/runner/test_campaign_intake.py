@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import delete
 
 from gridbridge.campaigns.runner import campaign_intake
-from gridbridge.campaigns.runner.campaign_runner import TAKING_S, empty_campaign_inbox
+from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_in_inbox_before_cycle
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -136,7 +136,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
 
     found = site.campaigns.find(1)
     assert found
-    events = CampaignEventRows(site.database).open()
+    events = EventAndSuccessRecordRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
@@ -153,12 +153,12 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     at = datetime.now(UTC).timestamp()
     CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at))
     site.again().intake.recover()
-    (event,) = CampaignEventRows(site.database).open()
+    (event,) = EventAndSuccessRecordRows(site.database).open()
 
     assert site.ask(OwnerRequestVerb.FIX, event.number) is OwnerRequestReply.DONE
     site.again().intake.recover()
 
-    assert not CampaignEventRows(site.database).open()
+    assert not EventAndSuccessRecordRows(site.database).open()
 
 
 def test_no_number_is_given_twice(site: Site) -> None:
@@ -262,7 +262,7 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     long_ago = datetime.now(UTC) - timedelta(days=31)
     site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
-    events = CampaignEventRows(site.campaigns.database)
+    events = EventAndSuccessRecordRows(site.campaigns.database)
     events.put(
         new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
         for one in (1, 2)
@@ -357,7 +357,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     assert array
     site.campaigns.array_is(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
-    events = CampaignEventRows(site.campaigns.database)
+    events = EventAndSuccessRecordRows(site.campaigns.database)
     events.put([new_campaign_event(CampaignEventKind.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.sweep()
@@ -846,9 +846,11 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
 def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
-    tokens += [campaign_files.write_owner_request(OwnerRequestVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
+    tokens += [
+        campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)
+    ]
 
-    empty_campaign_inbox(site.intake.take, site.intake.untaken, Clock())
+    take_in_inbox_before_cycle(site.intake.take, site.intake.untaken, Clock())
 
     assert site.intake.untaken() == []
     assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
@@ -862,7 +864,7 @@ def test_who_brings_without_end_stops_no_cycle() -> None:
         now_s[0] += 1.0
         return 10
 
-    empty_campaign_inbox(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
+    take_in_inbox_before_cycle(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
 
     assert now_s[0] == TAKING_S
 
@@ -877,7 +879,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
         looks.append(site.intake.take())
         return looks[-1]
 
-    empty_campaign_inbox(take, site.intake.untaken, Clock())
+    take_in_inbox_before_cycle(take, site.intake.untaken, Clock())
 
     assert (looks, len(site.intake.untaken())) == ([0, 0], 1)
 
@@ -885,7 +887,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,), str(site.brought))
+    campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2

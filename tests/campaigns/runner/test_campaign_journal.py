@@ -54,7 +54,11 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
-    assert campaign_journal.replay_campaign_cycle(kept) == rules.describe_campaign_cycle_plan(plan) == kept["actions"]
+    assert (
+        campaign_journal.replay_campaign_cycle_decision(kept)
+        == rules.describe_campaign_cycle_plan(plan)
+        == kept["actions"]
+    )
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
@@ -70,7 +74,7 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
-    assert campaign_journal.replay_campaign_cycle(
+    assert campaign_journal.replay_campaign_cycle_decision(
         json.loads(json.dumps(entry.inputs))
     ) == rules.describe_campaign_cycle_plan(plan)
 

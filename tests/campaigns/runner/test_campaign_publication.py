@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_rows, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
@@ -65,9 +65,9 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
-    published_campaign_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
+    published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
-    assert len(published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path))[999].made_way) == 60
+    assert len(published_campaign_files.read_published_task_file(1, 0, str(tmp_path))[999].made_way) == 60
 
 
 class Site:
@@ -83,7 +83,7 @@ class Site:
     def started(self) -> CampaignPublisher:
         """Return the publication of a process that has just begun."""
         clock = Clock()
-        forecasts = CampaignForecastUpdater(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
+        forecasts = CampaignCompletionForecasts(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
@@ -101,8 +101,7 @@ class Site:
     def shown(self, part: int = 0) -> dict[int, str]:
         """Return the words of the tasks of a part."""
         return {
-            n: one.word
-            for n, one in published_campaign_files.read_published_campaign_tasks(1, part, self.folder).items()
+            n: one.word for n, one in published_campaign_files.read_published_task_file(1, part, self.folder).items()
         }
 
 
@@ -127,8 +126,8 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedTask(number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
-    assert published_campaign_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
-    (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
+    assert published_campaign_files.read_published_task_file(1, 0, site.folder)[0] == there
+    (end,) = published_campaign_files.read_published_task_end_counts(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
     assert (end.timed, end.wallclock_s) == (1, 7)
 
@@ -159,9 +158,9 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert published_campaign_files.campaigns_half_published(site.folder) == frozenset()
-    assert [(one.tasks, one.failed) for one in published_campaign_files.read_published_task_ends(1, site.folder)] == [
-        (1, 0)
-    ]
+    assert [
+        (one.tasks, one.failed) for one in published_campaign_files.read_published_task_end_counts(1, site.folder)
+    ] == [(1, 0)]
 
 
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
@@ -176,7 +175,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     next_one.begin([1])
     next_one.end([failed])
 
-    ends = published_campaign_files.read_published_task_ends(1, site.folder)
+    ends = published_campaign_files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
     assert sum(one.wallclock_s for one in ends) == 14
 
@@ -217,7 +216,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
     site.publication.end([site.ended(one, TaskAttemptOutcome.PROGRAM_ERROR) for one in attempts])
-    events = CampaignEventRows(site.database)
+    events = EventAndSuccessRecordRows(site.database)
     failed = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
@@ -232,7 +231,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
 
 def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     """Whatever has closed its event."""
-    events = CampaignEventRows(site.database)
+    events = EventAndSuccessRecordRows(site.database)
     sink = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
     shown = []
 
@@ -240,7 +239,7 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
-        whole = published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
+        whole = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
         assert whole
         shown.append(whole.campaigns[0].sinks)
 
@@ -254,7 +253,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
     site.publication.show_cycle(seen, CampaignCyclePlan())
 
-    shown = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, site.folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -269,7 +268,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, site.folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
@@ -285,7 +284,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
 
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, site.folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
@@ -300,7 +299,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
     site.publication.show([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
+    assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -324,7 +323,7 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
     event = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    CampaignEventRows(site.database).put([replace(event, exit_status=3, tasks=2)])
+    EventAndSuccessRecordRows(site.database).put([replace(event, exit_status=3, tasks=2)])
     requests = CampaignOwnerRequestHandler(site.database, Clock(), folder=site.folder, published=site.folder)
     requests.do(CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,)))
 
@@ -332,14 +331,14 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
 
     counts = [
         (one.cluster, one.tasks, one.failed)
-        for one in published_campaign_files.read_published_task_ends(1, site.folder)
+        for one in published_campaign_files.read_published_task_end_counts(1, site.folder)
     ]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
     site.publication.end(map(site.ended, again, (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR)))
-    ends = published_campaign_files.read_published_task_ends(1, site.folder)
+    ends = published_campaign_files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
@@ -349,7 +348,7 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
-    assert len(published_campaign_files.read_published_task_ends(1, site.folder)) == 1
+    assert len(published_campaign_files.read_published_task_end_counts(1, site.folder)) == 1
 
 
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,7 +366,7 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
     site.campaigns.is_now(1, CampaignState.PAUSED)
     site.publication.show(())
 
-    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
     assert shown
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
@@ -398,6 +397,6 @@ def test_what_its_owner_cancelled_has_not_failed(
     recovered.begin([1])
     recovered.end([])
 
-    (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
+    (end,) = published_campaign_files.read_published_task_end_counts(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.acts.array_submission import drop_foreign_array_jobs
+from gridbridge.campaigns.acts.array_submission import snapshot_without_foreign_jobs
 from gridbridge.campaigns.runner.cluster_queries import (
-    ArrayLimitCache,
+    ClusterArrayLimitCache,
     ClusterSnapshotFetcher,
+    query_array_task_ends,
     query_live_task_indices,
-    query_task_ends,
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
@@ -52,7 +52,7 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
-    found = drop_foreign_array_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
+    found = snapshot_without_foreign_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
 
     assert (77 in found.jobs) is is_ours
     assert found.jobs[78] == (transfer,)
@@ -222,7 +222,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeyp
     monkeypatch.setattr(status, "query_array_ends", ends)
     first, second = site.send(7), site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
-    told = query_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
+    told = query_array_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
@@ -242,7 +242,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
 
     monkeypatch.setattr(status, "query_array_limits", limits)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
-    asks = ArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    asks = ClusterArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
         seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
@@ -261,6 +261,6 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
     array = site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    assert query_task_ends(policy, {array: range(1, 2)}) == {}
-    assert query_task_ends(policy, {}) == {}
+    assert query_array_task_ends(policy, {array: range(1, 2)}) == {}
+    assert query_array_task_ends(policy, {}) == {}
     assert "event=no_ends cluster=beta why='refused'" in caplog.text

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot, PermanentArrayRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_straggler_finder import CampaignStragglerFinder, positions_of_nonlast_attempts
+from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_straggler_finder import (
+    CampaignStragglerFinder,
+    earlier_live_attempt_positions,
+)
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import elapsed_seconds_of_running_tasks
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
@@ -77,9 +80,9 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns = CampaignRows(self.database)
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
-        self.tries = CampaignAttemptRows(self.database, self.campaigns)
+        self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
-        learnt = CampaignStatisticsRecorder(self.database)
+        learnt = CycleStatisticsRecorder(self.database)
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self.grid)
         clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
@@ -240,7 +243,7 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     assert tail.failed_at == {1: ("gamma",)}
 
 
-@pytest.mark.parametrize("error", [PermanentArrayRefusal("no queue"), CampaignRefusedByRoot("not declared")])
+@pytest.mark.parametrize("error", [PermanentArrayRefusal("no queue"), RootCampaignRefusal("not declared")])
 def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
     """Neither an event nor an end; the task runs on."""
     site.grid.failing["submit"] = error
@@ -249,7 +252,7 @@ def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError
 
     assert [one.number for one in site.campaigns.open_arrays()] == [1]
     assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
-    assert CampaignEventRows(site.database).open() == ()
+    assert EventAndSuccessRecordRows(site.database).open() == ()
     assert site.outcomes()[1, 2] is COPY
 
 
@@ -309,10 +312,8 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     assert won.copies == (
         ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
     )
-    published_campaign_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
-    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
-        one.number: one for one in found
-    }
+    published_campaign_files.publish_campaign_task_file(1, 0, found, str(tmp_path))
+    assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in found}
 
 
 def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site, tmp_path: Path) -> None:
@@ -385,13 +386,13 @@ def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
 def test_attempts_that_have_not_run_long_are_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array may have very many of them."""
     read: list[frozenset[int]] = []
-    pending_at = CampaignAttemptRows.pending_at
+    pending_at = TaskAttemptRows.pending_at
 
-    def noted(tries: CampaignAttemptRows, array: CampaignArray, places: frozenset[int]) -> tuple[TaskAttempt, ...]:
+    def noted(tries: TaskAttemptRows, array: CampaignArray, places: frozenset[int]) -> tuple[TaskAttempt, ...]:
         read.append(places)
         return pending_at(tries, array, places)
 
-    monkeypatch.setattr(CampaignAttemptRows, "pending_at", noted)
+    monkeypatch.setattr(TaskAttemptRows, "pending_at", noted)
     monkeypatch.setattr(CampaignRows, "pending", None)
 
     assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
@@ -424,7 +425,7 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
         "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
     }
 
-    found = elapsed_seconds_of_running_tasks(arrays, answers, positions_of_nonlast_attempts(site.copies.rivals([1])))
+    found = elapsed_seconds_of_running_tasks(arrays, answers, earlier_live_attempt_positions(site.copies.rivals([1])))
 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 

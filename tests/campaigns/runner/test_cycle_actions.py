@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import (
-    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
+    RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
@@ -134,7 +134,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns._database
-    learnt = CampaignStatisticsRecorder(database)
+    learnt = CycleStatisticsRecorder(database)
     return CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid).do
 
 
@@ -162,9 +162,7 @@ def test_an_array_is_submitted_and_then_released(
 def test_more_tasks_than_an_array_has_go_in_several_by_one_call(campaigns: CampaignRows, grid: Grid) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = CampaignPlanExecutor(
-        database, CampaignStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2
-    ).do
+    do = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2).do
     grid.takes = 1
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
@@ -270,7 +268,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
 
 @pytest.mark.parametrize(
     ("error", "waiting", "failed"),
-    [(PermanentArrayRefusal("no such queue"), {1: 2}, 0), (CampaignRefusedByRoot("not as it was"), {}, 2)],
+    [(PermanentArrayRefusal("no such queue"), {1: 2}, 0), (RootCampaignRefusal("not as it was"), {}, 2)],
     ids=["by its cluster", "by root"],
 )
 def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
@@ -376,7 +374,7 @@ def test_what_root_refuses_fails_with_all_that_waits(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Its file is not what it was: no cluster would get anything else."""
-    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     do(SEND)
 
@@ -399,7 +397,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     )
     again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
-    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
@@ -419,7 +417,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None], sent: int
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
-    tries = CampaignAttemptRows(campaigns.database, campaigns)
+    tries = TaskAttemptRows(campaigns.database, campaigns)
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
@@ -429,7 +427,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
     tries.judge_anew(1, [0, 1])
     campaigns.wait_again(1, WaitingTaskRange(first=0, last=1, attempt=2))
     campaigns.count(1, -2, -2)
-    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
@@ -494,7 +492,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(campaigns: Ca
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = CampaignPlanExecutor(
-        campaigns.database, CampaignStatisticsRecorder(campaigns.database), clock, FailuresSection(), grid
+        campaigns.database, CycleStatisticsRecorder(campaigns.database), clock, FailuresSection(), grid
     ).do
     grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
@@ -502,7 +500,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(campaigns: Ca
     do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
     assert told_of(campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
-    (event,) = CampaignEventRows(campaigns._database).open()
+    (event,) = EventAndSuccessRecordRows(campaigns._database).open()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
@@ -542,7 +540,7 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
     """It is told once, however often that is tried."""
     grid.failing["release"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
-    CampaignEventRows(campaigns._database).close(1, NOON)
+    EventAndSuccessRecordRows(campaigns._database).close(1, NOON)
     held = only(campaigns)
     grid.failing["delete"] = RootLedgerUnreadable("root's ledger has nothing of array 1")
     for _ in range(2):
@@ -600,13 +598,13 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
 
 def told_of(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
-    events = CampaignEventRows(campaigns._database).open()
+    events = EventAndSuccessRecordRows(campaigns._database).open()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
 def whys(campaigns: CampaignRows) -> set[str]:
     """Return why the open events are."""
-    return {one.why for one in CampaignEventRows(campaigns._database).open()}
+    return {one.why for one in EventAndSuccessRecordRows(campaigns._database).open()}
 
 
 @pytest.mark.parametrize(
@@ -649,7 +647,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
     array = campaigns.add_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
-    learnt = CampaignStatisticsRecorder(campaigns.database)
+    learnt = CycleStatisticsRecorder(campaigns.database)
     act = CampaignPlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
@@ -738,7 +736,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
         return found
 
     database = campaigns.database
-    learnt = CampaignStatisticsRecorder(database)
+    learnt = CycleStatisticsRecorder(database)
     act = CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody)
     act.do(CampaignCyclePlan(deleted=(array,)))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
+from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.completion_forecast import forecast_error_share, summarize_forecast_errors
@@ -57,10 +57,10 @@ class Site:
         )
         self.forecasts = self.made()
 
-    def made(self) -> CampaignForecastUpdater:
+    def made(self) -> CampaignCompletionForecasts:
         """Return the forecasts of a runner that has just begun."""
         clock = Clock(lambda: self.now.timestamp())
-        return CampaignForecastUpdater(self.campaigns, self.predictions, clock, 15.0)
+        return CampaignCompletionForecasts(self.campaigns, self.predictions, clock, 15.0)
 
     def end(self, tasks: int, wallclock_s: int) -> None:
         """Send tasks, and let all of them end."""
@@ -72,7 +72,7 @@ class Site:
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
-        learnt = CampaignStatisticsRecorder(self.database)
+        learnt = CycleStatisticsRecorder(self.database)
         learnt.keep(CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -91,7 +91,7 @@ class Site:
         )
         plan = CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        CampaignStatisticsRecorder(self.database).keep(plan, self.now)
+        CycleStatisticsRecorder(self.database).keep(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""
@@ -195,7 +195,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     assert site.predictions.forecasts()
 
     part = AddedTasks(campaign=1, number=1, tasks=100, digest="abc")
-    AddedTaskPartRows(site.database, campaigns).add(found, part, "token")
+    AddedTaskRows(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)
 

@@ -1,4 +1,4 @@
-"""Nikita ends best-effort tasks for a local request, once for each, and tells for whom."""
+"""NikitaDeletionCycle ends best-effort tasks for a local request, once for each, and tells for whom."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,10 +9,10 @@ import pytest
 
 from gridbridge.batch.gridengine import blocked_job_reader, status
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.nikita import Nikita
+from gridbridge.campaigns.nikita.nikita import NikitaDeletionCycle
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -113,7 +113,7 @@ def _now() -> list[datetime]:
 
 
 @pytest.fixture(name="nikita")
-def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]:
+def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[NikitaDeletionCycle]:
     """Return nikita with a campaign whose three tasks run at beta as job 77."""
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
@@ -121,7 +121,7 @@ def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]
         queues={},
     )
     clock = Clock(lambda: now[0].timestamp(), lambda: now[0].timestamp())
-    made = Nikita(policy, clock, beta, f"{tmp_path}/nikita.clocks")
+    made = NikitaDeletionCycle(policy, clock, beta, f"{tmp_path}/nikita.clocks")
     campaigns = CampaignRows(made.database)
     campaigns.add(campaign(), "token")
     array = campaigns.intend(1, "beta", 3, NOON)
@@ -145,7 +145,7 @@ def campaign() -> Campaign:
     )
 
 
-def cycle(nikita: Nikita) -> NikitaDeletionPlan:
+def cycle(nikita: NikitaDeletionCycle) -> NikitaDeletionPlan:
     """Do a cycle."""
     seen = nikita.gather()
     plan = nikita.decide(seen)
@@ -153,7 +153,9 @@ def cycle(nikita: Nikita) -> NikitaDeletionPlan:
     return plan
 
 
-def test_just_enough_tasks_are_marked_and_deleted(nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture) -> None:
+def test_just_enough_tasks_are_marked_and_deleted(
+    nikita: NikitaDeletionCycle, beta: Beta, caplog: pytest.LogCaptureFixture
+) -> None:
     """The newest, and the log tells for whom."""
     caplog.set_level("INFO")
 
@@ -167,7 +169,7 @@ def test_just_enough_tasks_are_marked_and_deleted(nikita: Nikita, beta: Beta, ca
 
 
 def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(
-    nikita: Nikita, beta: Beta, now: list[datetime]
+    nikita: NikitaDeletionCycle, beta: Beta, now: list[datetime]
 ) -> None:
     """The job has a while to start."""
     cycle(nikita)
@@ -185,7 +187,7 @@ def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(
     ids=["nothing waits there", "none of them is best-effort"],
 )
 def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
-    nikita: Nikita, beta: Beta, pending: int, queues: tuple[QueueInstanceStatus, ...]
+    nikita: NikitaDeletionCycle, beta: Beta, pending: int, queues: tuple[QueueInstanceStatus, ...]
 ) -> None:
     beta.pending, beta.queues = pending, queues
 
@@ -193,7 +195,7 @@ def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
     assert beta.asked == 0
 
 
-def test_it_is_asked_once_where_nothing_is_to_be_done(nikita: Nikita, beta: Beta) -> None:
+def test_it_is_asked_once_where_nothing_is_to_be_done(nikita: NikitaDeletionCycle, beta: Beta) -> None:
     """Enough is free, and the scheduler comes to it."""
     beta.crowded = [replace(CROWDED, places=(replace(PLACE, free={"mem": 2}),))]
 
@@ -202,7 +204,7 @@ def test_it_is_asked_once_where_nothing_is_to_be_done(nikita: Nikita, beta: Beta
     assert beta.deleted == []
 
 
-def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: Nikita, beta: Beta) -> None:
+def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: NikitaDeletionCycle, beta: Beta) -> None:
     """Its start time is to come, or it asks for what no host there has."""
     beta.could_start = frozenset()
 
@@ -220,7 +222,7 @@ def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: Nikita, beta: B
     ids=["it waits no more", "all tasks are too few by now", "no answer"],
 )
 def test_what_changed_meanwhile_is_left(
-    nikita: Nikita, beta: Beta, later: CellRequestsAndResources | GridbridgeError
+    nikita: NikitaDeletionCycle, beta: Beta, later: CellRequestsAndResources | GridbridgeError
 ) -> None:
     """Nothing is noted of it, so that the next cycle may help."""
     beta.crowded = [CROWDED, later]
@@ -228,11 +230,11 @@ def test_what_changed_meanwhile_is_left(
     assert cycle(nikita).ways
     assert beta.deleted == []
     assert not TaskDeletionMarkRows(nikita.database).all()
-    assert not CampaignPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
+    assert not LocalJobPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
 
 
 def test_a_cell_that_does_not_answer_has_no_requests(
-    nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture
+    nikita: NikitaDeletionCycle, beta: Beta, caplog: pytest.LogCaptureFixture
 ) -> None:
     beta.crowded = [GridbridgeError("no answer")]
 
@@ -240,7 +242,7 @@ def test_a_cell_that_does_not_answer_has_no_requests(
     assert "event=no_requests cluster=beta why='no answer'" in caplog.text
 
 
-def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Beta) -> None:
+def test_the_decision_is_made_again_from_what_was_kept(nikita: NikitaDeletionCycle, beta: Beta) -> None:
     """With the one request that it was about."""
     beta.crowded = [replace(CROWDED, asked=(WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))]
     seen = nikita.gather()
@@ -249,10 +251,10 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Bet
 
     assert entry
     assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
-    assert nikita_journal.replay_nikita_decision(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 
-def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:
+def test_people_see_for_whom_a_task_made_way(nikita: NikitaDeletionCycle, tmp_path: Path) -> None:
     """As long as the campaign is known."""
     cycle(nikita)
     campaigns = CampaignRows(nikita.database)
@@ -262,12 +264,10 @@ def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> 
     known = CampaignTaskRows(nikita.database)
 
     shown = known.sent(1, 0, 2)
-    published_campaign_files.publish_campaign_tasks(1, 0, shown, str(tmp_path))
+    published_campaign_files.publish_campaign_task_file(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
-    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
-        one.number: one for one in shown
-    }
+    assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in shown}
     known.purge(1)
-    assert not CampaignPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
+    assert not LocalJobPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
@@ -23,7 +23,7 @@ class Rounds:
 
     def __init__(self, database: StateFile, folder: Path) -> None:
         self.ran = folder / "runner.ran"
-        self.kept = MissingTaskRows(database)
+        self.kept = TaskMissingAtClusterRows(database)
         self.campaigns = CampaignRows(database)
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0

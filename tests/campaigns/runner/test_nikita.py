@@ -1,4 +1,4 @@
-"""Nikita marks before it deletes; the runner tells what became of a marked task."""
+"""NikitaDeletionCycle marks before it deletes; the runner tells what became of a marked task."""
 
 import os
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ import pytest
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.nikita import Nikita
+from gridbridge.campaigns.nikita.nikita import NikitaDeletionCycle
 from gridbridge.campaigns.nikita.nikita_queries import NikitaCancelRequestHandler
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError
@@ -92,20 +92,20 @@ def _leapt() -> list[timedelta]:
 
 
 @pytest.fixture(name="nikita")
-def _nikita(tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]) -> Iterator[Nikita]:
+def _nikita(tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]) -> Iterator[NikitaDeletionCycle]:
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
     )
     clock = Clock(lambda: now[0].timestamp(), lambda: (now[0] - leapt[0]).timestamp())
-    made = Nikita(policy, clock, cell, f"{tmp_path}/nikita.clocks")
+    made = NikitaDeletionCycle(policy, clock, cell, f"{tmp_path}/nikita.clocks")
     yield made
     made.database.close()
 
 
 @pytest.fixture(name="array")
-def _array(nikita: Nikita) -> CampaignArray:
+def _array(nikita: NikitaDeletionCycle) -> CampaignArray:
     """Return an array of five tasks at beta, whose id is 77."""
     campaigns = CampaignRows(nikita.database)
     campaigns.add(campaign(), "token")
@@ -150,7 +150,7 @@ def beta(*rows: JobListRow, state: QueueInstanceState | None = None) -> dict[str
     }
 
 
-def cycle(nikita: Nikita, array: CampaignArray, answers: dict[str, ClusterSnapshot]) -> NikitaDeletionPlan:
+def cycle(nikita: NikitaDeletionCycle, array: CampaignArray, answers: dict[str, ClusterSnapshot]) -> NikitaDeletionPlan:
     """Decide about what a cluster lists, and do it."""
     seen = nikita.listed([array], answers)
     plan = nikita.decide(seen)
@@ -164,7 +164,7 @@ def later(now: list[datetime], seconds: float) -> None:
 
 
 def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """One of ten slots may have a task that waits."""
     later(now, 61)
@@ -176,7 +176,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """But what runs by then is left, and its mark taken off."""
     later(now, 61)
@@ -192,7 +192,12 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
 def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
-    nikita: Nikita, now: list[datetime], monkeypatch: pytest.MonkeyPatch, array: CampaignArray, waiting: int, asked: int
+    nikita: NikitaDeletionCycle,
+    now: list[datetime],
+    monkeypatch: pytest.MonkeyPatch,
+    array: CampaignArray,
+    waiting: int,
+    asked: int,
 ) -> None:
     """What waited a moment ago may run now."""
     later(now, 61)
@@ -214,7 +219,9 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     assert len(told) == asked
 
 
-def test_no_task_ran_before_it_was_sent(nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]) -> None:
+def test_no_task_ran_before_it_was_sent(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime]
+) -> None:
     """The clock of its cluster may be hours late."""
     later(now, 60)
     hours_ago = NOON - timedelta(hours=9)
@@ -231,7 +238,7 @@ def test_no_task_ran_before_it_was_sent(nikita: Nikita, array: CampaignArray, ce
     ids=["waits", "runs"],
 )
 def test_a_clock_that_leaps_ahead_kills_nothing(
-    nikita: Nikita,
+    nikita: NikitaDeletionCycle,
     array: CampaignArray,
     now: list[datetime],
     leapt: list[timedelta],
@@ -262,7 +269,7 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
     ],
 )
 def test_what_somebody_else_sees_to_is_left(
-    nikita: Nikita, array: CampaignArray, now: list[datetime], facts: tuple[str, ...]
+    nikita: NikitaDeletionCycle, array: CampaignArray, now: list[datetime], facts: tuple[str, ...]
 ) -> None:
     """A hold is somebody's, and when a task was put back is not known."""
     later(now, 9999)
@@ -271,7 +278,7 @@ def test_what_somebody_else_sees_to_is_left(
 
 
 def test_a_cluster_where_no_work_can_start_is_left_alone(
-    nikita: Nikita, array: CampaignArray, now: list[datetime]
+    nikita: NikitaDeletionCycle, array: CampaignArray, now: list[datetime]
 ) -> None:
     """It is in an outage; and of one that gave no answer nothing is known at all."""
     later(now, 9999)
@@ -281,7 +288,9 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
     assert cycle(nikita, array, {}) == NikitaDeletionPlan()
 
 
-def test_a_decision_is_made_again_from_what_was_kept(nikita: Nikita, array: CampaignArray, now: list[datetime]) -> None:
+def test_a_decision_is_made_again_from_what_was_kept(
+    nikita: NikitaDeletionCycle, array: CampaignArray, now: list[datetime]
+) -> None:
     """As JSON has it."""
     later(now, 901)
     seen = nikita.listed([array], beta(row(range(1, 6))))
@@ -290,13 +299,13 @@ def test_a_decision_is_made_again_from_what_was_kept(nikita: Nikita, array: Camp
     entry = nikita_journal.nikita_journal_entry(seen, plan, NOON)
 
     assert entry
-    assert nikita_journal.replay_nikita_decision(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
     assert nikita_journal.nikita_journal_entry(seen, NikitaDeletionPlan(), NOON) is None
     assert isinstance(seen, NikitaSituation)
 
 
-def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: CampaignArray) -> None:
+def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: NikitaDeletionCycle, array: CampaignArray) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
     marks, campaigns = TaskDeletionMarkRows(nikita.database), CampaignRows(nikita.database)
     marks.put(wipe(range(1, 3)))
@@ -325,7 +334,11 @@ def wipe(places: range) -> ArrayCancellation:
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
-    nikita: Nikita, array: CampaignArray, cell: Cell, row_state: JobState, queue_state: QueueInstanceState | None
+    nikita: NikitaDeletionCycle,
+    array: CampaignArray,
+    cell: Cell,
+    row_state: JobState,
+    queue_state: QueueInstanceState | None,
 ) -> None:
     """Until they are being deleted."""
     CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
@@ -345,7 +358,7 @@ CLOSED = [
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
 def test_a_cancelled_task_is_deleted_where_no_work_can_start(
-    nikita: Nikita, array: CampaignArray, cell: Cell, state: QueueInstanceState, task_state: JobState
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, state: QueueInstanceState, task_state: JobState
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
     marks = TaskDeletionMarkRows(nikita.database)
@@ -359,12 +372,12 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
     assert {*marks.all()[1, 1]} == {3}
 
 
-def begun(nikita: Nikita, step: str) -> CampaignArray:
+def begun(nikita: NikitaDeletionCycle, step: str) -> CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
     wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
-    tries = CampaignAttemptRows(nikita.database, campaigns)
+    tries = TaskAttemptRows(nikita.database, campaigns)
     made = tries.intend_step(PrologueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArraySubmissionState.RELEASED, 77)
@@ -373,7 +386,7 @@ def begun(nikita: Nikita, step: str) -> CampaignArray:
 
 @pytest.mark.parametrize("step", [PROLOGUE, EPILOGUE])
 def test_a_prologue_or_epilogue_that_waits_is_left_alone(
-    nikita: Nikita, cell: Cell, now: list[datetime], step: str
+    nikita: NikitaDeletionCycle, cell: Cell, now: list[datetime], step: str
 ) -> None:
     """However busy its cluster is: it can run nowhere else. One that overruns is deleted."""
     array = begun(nikita, step)
@@ -386,7 +399,7 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(
     assert (left, wipe.wiped_for) == ([], CancellationReason.OVERRAN)
 
 
-def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: Nikita, cell: Cell) -> None:
+def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: NikitaDeletionCycle, cell: Cell) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(nikita, PROLOGUE), TaskDeletionMarkRows(nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=CancellationReason.UNNEEDED)
@@ -401,7 +414,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: Nikita,
     assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=CancellationReason.LEFT)}
 
 
-def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
+def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: NikitaDeletionCycle, cell: Cell) -> None:
     """Though it waits."""
     array = begun(nikita, PROLOGUE)
     CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED)
@@ -411,7 +424,7 @@ def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: C
     assert cell.deleted == [(1, (range(1, 2),))]
 
 
-def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: Nikita, cell: Cell) -> None:
+def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: NikitaDeletionCycle, cell: Cell) -> None:
     """The runner sends it once the tasks are gone."""
     campaigns, array = CampaignRows(nikita.database), begun(nikita, EPILOGUE)
     campaigns.is_now(1, CampaignState.CANCELLED)
@@ -432,7 +445,7 @@ def _folder(tmp_path: Path) -> Path:
     return tmp_path / "asked"
 
 
-def cancelling(nikita: Nikita, folder: Path) -> NikitaCancelRequestHandler:
+def cancelling(nikita: NikitaDeletionCycle, folder: Path) -> NikitaCancelRequestHandler:
     """Return what takes requests from it."""
     places = (str(folder), str(folder.parent / "published"), str(folder.parent / "runner.lock"))
     return NikitaCancelRequestHandler(nikita.database, Clock(NOON.timestamp), *places)
@@ -440,7 +453,7 @@ def cancelling(nikita: Nikita, folder: Path) -> NikitaCancelRequestHandler:
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
     """Ask for something about campaign 1, as somebody."""
-    token = campaign_files.write_owner_request(verb, (1,), str(folder))
+    token = campaign_files.write_owner_request_to_inbox(verb, (1,), str(folder))
     theirs = folder / f"u.{uid}"
     if not theirs.exists():
         theirs.mkdir()
@@ -457,7 +470,7 @@ def asked(folder: Path) -> list[str]:
     return [path.name.rpartition(".")[2] for path in folder.rglob("*") if path.is_file()]
 
 
-def state(nikita: Nikita) -> CampaignState:
+def state(nikita: NikitaDeletionCycle) -> CampaignState:
     """Return what the campaign is."""
     found = CampaignRows(nikita.database).find(1)
     assert found
@@ -469,7 +482,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files away")
 
 @needs_root
 def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
-    nikita: Nikita, array: CampaignArray, folder: Path
+    nikita: NikitaDeletionCycle, array: CampaignArray, folder: Path
 ) -> None:
     assert array
     kill, other = ask(folder, "cancel"), ask(folder, "purge")
@@ -483,7 +496,7 @@ def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
 
 
 @needs_root
-def test_nobody_kills_anothers_campaign(nikita: Nikita, array: CampaignArray, folder: Path) -> None:
+def test_nobody_kills_anothers_campaign(nikita: NikitaDeletionCycle, array: CampaignArray, folder: Path) -> None:
     assert array
     ask(folder, "cancel", uid=1001)
     cancelling(nikita, folder).take()
@@ -492,7 +505,7 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: CampaignArray, fo
 
 
 @needs_root
-def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: CampaignArray, folder: Path) -> None:
+def test_a_kill_is_left_to_a_runner_that_runs(nikita: NikitaDeletionCycle, array: CampaignArray, folder: Path) -> None:
     assert array
     ask(folder, "cancel")
     with poller_lock.MomentaryPollerLock(str(folder.parent / "runner.lock")) as is_ours:
@@ -507,7 +520,7 @@ def moved(places: range) -> ArrayCancellation:
     return ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.MOVED, places=(places,))
 
 
-def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_move_is_done_for_what_waits_still(nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
@@ -520,7 +533,7 @@ def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: CampaignArra
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """One that starts in that moment goes on; of the others it is noted that none began."""
     later(now, 9999)
@@ -534,7 +547,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """Our hold may keep them from starting: they don't stay so."""
     later(now, 9999)
@@ -547,7 +560,9 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(
     assert cell.deleted == [(1, (range(1, 4),))]
 
 
-def test_a_move_of_which_nothing_is_known_is_done_again(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_move_of_which_nothing_is_known_is_done_again(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
+) -> None:
     """The tasks may be deleted, or run: neither is noted."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
@@ -558,7 +573,9 @@ def test_a_move_of_which_nothing_is_known_is_done_again(nikita: Nikita, array: C
     assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {CancellationReason.MOVED}
 
 
-def test_a_task_that_is_back_after_its_move_is_moved_again(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_task_that_is_back_after_its_move_is_moved_again(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
+) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
     TaskDeletionMarkRows(nikita.database).put(left)
@@ -568,7 +585,9 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(nikita: Nikita, array
     assert cell.deleted == [(1, (range(1, 3), range(3, 4)))]
 
 
-def test_a_move_goes_on_that_was_killed_after_the_hold(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_move_goes_on_that_was_killed_after_the_hold(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
+) -> None:
     """Who holds a task of their own finds it held."""
     TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
     held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
@@ -580,7 +599,7 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(nikita: Nikita, array: Ca
 
 @pytest.mark.parametrize("fact", [QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE])
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
-    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
 ) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
     marks = TaskDeletionMarkRows(nikita.database)
@@ -595,7 +614,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
-    nikita: Nikita, array: CampaignArray, cell: Cell
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
 ) -> None:
     """As those of a campaign that its owner cancelled."""
     TaskDeletionMarkRows(nikita.database).cancel(1, 1)
@@ -605,7 +624,9 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     assert cell.deleted == [(1, (range(2, 3),))]
 
 
-def test_a_task_that_was_put_back_is_moved_as_any_that_waits(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
+) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
     TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
     put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
@@ -615,7 +636,9 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(nikita: Nikita, arr
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
-def test_a_held_task_that_its_owner_cancelled_is_deleted(nikita: Nikita, array: CampaignArray, cell: Cell) -> None:
+def test_a_held_task_that_its_owner_cancelled_is_deleted(
+    nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
+) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
     marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 3)))
@@ -627,7 +650,7 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(nikita: Nikita, array: 
 
 
 def test_after_a_deletion_that_hangs_its_owners_others_wait(
-    nikita: Nikita, cell: Cell, array: CampaignArray, now: list[datetime]
+    nikita: NikitaDeletionCycle, cell: Cell, array: CampaignArray, now: list[datetime]
 ) -> None:
     """Each would cost its own 45 s, in every cycle."""
     tries: list[int] = []

@@ -13,10 +13,10 @@ import pytest
 
 from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.campaigns.runner import campaign_notifications as module
-from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -64,7 +64,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         places = (str(self.brought), str(self.published))
         clock = self.watch.clock()
-        self.intake = CampaignIntake(self.database, frozenset({"beta"}), clock, *places, notifications=POLICY)
+        self.intake = CampaignAndRequestIntake(self.database, frozenset({"beta"}), clock, *places, notifications=POLICY)
         self.told: list[CampaignNotification] = []
         self.error: GridbridgeError | None = None
         self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
@@ -77,7 +77,7 @@ class Site:
 
     def ask(self, verb: OwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
-        token = campaign_files.write_owner_request(verb, (), str(self.brought), subscription=wish)
+        token = campaign_files.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.take()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
@@ -106,7 +106,7 @@ class Site:
             opened_at=self.watch.at,
             last_at=self.watch.at,
         )
-        CampaignEventRows(self.database).put([event])
+        EventAndSuccessRecordRows(self.database).put([event])
 
     def codes(self) -> list[list[str]]:
         """Return the codes of each message."""

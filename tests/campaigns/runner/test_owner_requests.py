@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot
+from gridbridge.campaigns.acts.array_submission import RootCampaignRefusal
 from gridbridge.campaigns.runner import owner_requests
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import OF_EVENTS, TAKEN_UP_AT_ONCE, CampaignOwnerRequestHandler
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
@@ -49,8 +49,8 @@ class Site:
     def __init__(self, folder: Path, type_: CampaignType = CampaignType.DEFAULT) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.events = CampaignEventRows(self.database)
-        self.tries = CampaignAttemptRows(self.database, self.campaigns)
+        self.events = EventAndSuccessRecordRows(self.database)
+        self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
@@ -111,7 +111,7 @@ class Site:
     def take_up(self, campaign: int, request: str) -> None:
         """Do as root does."""
         if self.refuses:
-            raise CampaignRefusedByRoot("nobody asks for that")
+            raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
     def ask(self, verb: OwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t") -> OwnerRequestReply:

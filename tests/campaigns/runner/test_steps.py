@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot, PermanentArrayRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
@@ -47,7 +47,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.tries = CampaignAttemptRows(self.database, self.campaigns)
+        self.tries = TaskAttemptRows(self.database, self.campaigns)
         jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
         self.one = Campaign(
             number=1,
@@ -64,7 +64,7 @@ class Site:
         self.trouble: GridbridgeError | None = None
         self.job_id = 0  # of what a cluster took though its answer was lost
         self.ledger: tuple[RootLedgerArray, ...] = ()
-        learnt = CampaignStatisticsRecorder(self.database)
+        learnt = CycleStatisticsRecorder(self.database)
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
 
     def send(
@@ -142,7 +142,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SUCCESS)]
 
 
-@pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), CampaignRefusedByRoot("no")])
+@pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), RootCampaignRefusal("no")])
 def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: GridbridgeError) -> None:
     """Unless root refuses the whole campaign."""
     site.trouble = trouble
@@ -150,7 +150,7 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: G
 
     found = site.campaigns.find(1)
     assert found
-    failed = 3 if isinstance(trouble, CampaignRefusedByRoot) else 0
+    failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
     assert site.campaigns.open_arrays() == ()

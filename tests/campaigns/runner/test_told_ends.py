@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.root_ledger_closing import AT_ONCE, EndedCampaignLedgerCloser
+from gridbridge.campaigns.runner.root_ledger_closing import AT_ONCE, RootLedgerCampaignCloser
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -26,7 +26,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns = CampaignRows(self.database)
         self.grid = Grid()
-        self._ends = EndedCampaignLedgerCloser(self.campaigns, self.grid)
+        self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid)
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
         """Add a campaign in a state; return its number."""

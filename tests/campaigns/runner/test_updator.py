@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import ARRAYS_AT_ONCE, CampaignSituationGatherer
-from gridbridge.campaigns.runner.root_ledger_closing import LedgerStateMismatchDetector
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerStateComparison
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
@@ -212,7 +212,7 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     """The others run again elsewhere."""
     database = site.campaigns.database
     known = {"kind": CampaignEventKind.CLUSTER, "code": CampaignEventCode.DROPPED, "campaign": 0, "cluster": "beta"}
-    CampaignEventRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
+    EventAndSuccessRecordRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
     assert TaskDeletionMarkRows(database).cancel(1, 3)
 
     seen = site.updator.look()
@@ -294,7 +294,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
-    tries = CampaignAttemptRows(database, site.campaigns)
+    tries = TaskAttemptRows(database, site.campaigns)
     tries.intend_step(PrologueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
@@ -307,8 +307,8 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         last_at=NOON,
     )
     record = ClusterSuccessRecord(campaign=1, cluster="beta", successes=9)
-    CampaignEventRows(database).put([event])
-    CampaignEventRows(database).put_records([record])
+    EventAndSuccessRecordRows(database).put([event])
+    EventAndSuccessRecordRows(database).put_records([record])
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={},
@@ -334,7 +334,7 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     away = CampaignEvent(
         kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
-    events = CampaignEventRows(site.campaigns.database)
+    events = EventAndSuccessRecordRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
     events.put([away, back])
 
@@ -453,7 +453,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     known = replace(site.one, number=1)
     events = [new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
-    look = LedgerStateMismatchDetector(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
+    look = RootLedgerStateComparison(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 
     assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, CampaignUsageAccounting
+from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, FairShareUsageAccounting
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -58,11 +58,11 @@ def _watch() -> Watch:
 
 
 @pytest.fixture(name="shares")
-def _shares(database: StateFile, watch: Watch) -> Callable[[FairShareUnit], CampaignUsageAccounting]:
-    def of(by: FairShareUnit) -> CampaignUsageAccounting:
+def _shares(database: StateFile, watch: Watch) -> Callable[[FairShareUnit], FairShareUsageAccounting]:
+    def of(by: FairShareUnit) -> FairShareUsageAccounting:
         section = MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
-        return CampaignUsageAccounting(policy, CampaignRows(database), CampaignUsageRows(database), watch.clock())
+        return FairShareUsageAccounting(policy, CampaignRows(database), CampaignSlotUsageRows(database), watch.clock())
 
     return of
 
@@ -93,7 +93,7 @@ def ended(
 
 
 def test_what_somebody_used_counts_half_after_a_half_life(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch
+    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch
 ) -> None:
     by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(100, 300))
@@ -106,7 +106,7 @@ def test_what_somebody_used_counts_half_after_a_half_life(
 
 
 def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
+    shares: Callable[[FairShareUnit], FairShareUsageAccounting],
 ) -> None:
     """For the campaigns that go on."""
     first_come = shares(FairShareUnit.NONE)
@@ -118,7 +118,7 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
 
 
 def test_a_cluster_where_nothing_succeeded_comes_last(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
+    shares: Callable[[FairShareUnit], FairShareUsageAccounting],
 ) -> None:
     first_come = shares(FairShareUnit.NONE)
     first_come.count(*ended(100, outcome=TaskAttemptOutcome.PROGRAM_ERROR))
@@ -127,18 +127,18 @@ def test_a_cluster_where_nothing_succeeded_comes_last(
 
 
 def test_what_counts_nothing_any_more_is_forgotten(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch, database: StateFile
+    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch, database: StateFile
 ) -> None:
     by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(100))
     watch.at += timedelta(days=1)
     by_user.count(*ended())
 
-    assert CampaignUsageRows(database).all() == ()
+    assert CampaignSlotUsageRows(database).all() == ()
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(
-    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch
+    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch
 ) -> None:
     by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(1))
@@ -148,7 +148,7 @@ def test_little_that_was_used_before_hides_nothing_that_is_used_now(
     assert by_user.gather(()).used_s == {"alice": 200.25}
 
 
-class Counted(CampaignUsageRows):
+class Counted(CampaignSlotUsageRows):
     """Counts how often it is read."""
 
     reads = 0
@@ -163,7 +163,7 @@ def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -
     section = MetaschedulerSection(share_by=FairShareUnit.USER, half_life_h=1.0)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
     usage = Counted(database)
-    shares = CampaignUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
+    shares = FairShareUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
 
     for _ in range(2):
         shares.gather(())
@@ -195,12 +195,12 @@ def test_groups_are_asked_for_where_they_decide(
         metascheduler=section,
         campaigns={"beta": ClusterCampaignsSection(affinity=affinity)},
     )
-    shares = CampaignUsageAccounting(policy, CampaignRows(database), CampaignUsageRows(database), watch.clock())
+    shares = FairShareUsageAccounting(policy, CampaignRows(database), CampaignSlotUsageRows(database), watch.clock())
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(shares: Callable[[FairShareUnit], CampaignUsageAccounting]) -> None:
+def test_what_the_file_says_is_gathered(shares: Callable[[FairShareUnit], FairShareUsageAccounting]) -> None:
     known = shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files, campaign_inbox
-from gridbridge.campaigns.store.campaign_files import NewCampaignFile
+from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 from gridbridge.errors import StateError
 
@@ -45,7 +45,7 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
         campaign_files.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
     )
 
-    assert isinstance(found, NewCampaignFile)
+    assert isinstance(found, NewCampaignOrAddedTasksFile)
     assert (found_token, found.header, found.tasks) == (token, {"name": "é"}, 2)
 
 
@@ -60,7 +60,7 @@ def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
 
     assert token == second
     assert not campaign_files.withdraw_campaign_file(second, str(tmp_path))
-    campaign_files.rename_to_campaign_number(second, 7, str(tmp_path))
+    campaign_files.rename_file_to_campaign_number(second, 7, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
 
 
@@ -90,7 +90,7 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
     assert [token for token, _ in campaign_files.take_new_campaign_files(listed, str(tmp_path))] == [brought]
     assert list(campaign_files.take_owner_requests(listed, str(tmp_path))) == []
     assert campaign_files.is_campaign_number_taken(7, str(tmp_path))
-    campaign_files.rename_to_campaign_number(brought, 7, str(tmp_path))
+    campaign_files.rename_file_to_campaign_number(brought, 7, str(tmp_path))
     assert (tmp_path / "c.7").is_file()
 
 

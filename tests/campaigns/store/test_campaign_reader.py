@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files, root_campaign_file_reader
 from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
-from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, VerifiedCampaignFiles
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
@@ -24,7 +24,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "campaigns"
         self.folder.mkdir()
-        self.ledger = RootLedger(12, str(folder / "ledger"))
+        self.ledger = RootLedgerOfSubmittedTasks(12, str(folder / "ledger"))
         self.put("c.12", {"name": "sweep"}, "a", "b")
         self.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "d")
         self.put("c.12.2", {ADDS_TO: 12, "token": "2"}, "e")
@@ -35,7 +35,7 @@ class Files:
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""
-        brought = VerifiedCampaignFiles(12, str(self.folder))
+        brought = RootVerifiedCampaignFiles(12, str(self.folder))
         brought.note(self.ledger)
         return brought.lines(set(tasks), self.ledger)
 
@@ -158,7 +158,7 @@ def test_a_first_line_without_end_is_not_read(files: Files) -> None:
     files.put("c.12", "x" * MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
-        VerifiedCampaignFiles(12, str(files.folder)).header()
+        RootVerifiedCampaignFiles(12, str(files.folder)).header()
 
 
 def test_one_file_is_one_part(files: Files) -> None:
@@ -177,12 +177,12 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
     files.put("c.13", {"name": "sweep", UNIQUE: "2"}, "a")
     os.rename(files.folder / "c.12", files.folder / "c.5000")
 
-    with RootLedger(5000, str(tmp_path / "ledger")) as ledger:
+    with RootLedgerOfSubmittedTasks(5000, str(tmp_path / "ledger")) as ledger:
         with pytest.raises(CampaignFileChanged, match=r"c\.5000: the file is that of c\.12"):
-            VerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
+            RootVerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
-    with RootLedger(13, str(tmp_path / "ledger")) as ledger:
-        VerifiedCampaignFiles(13, str(files.folder)).note(ledger)
+    with RootLedgerOfSubmittedTasks(13, str(tmp_path / "ledger")) as ledger:
+        RootVerifiedCampaignFiles(13, str(files.folder)).note(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
 
@@ -193,7 +193,7 @@ def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files
     files.lines(0)
     files.ledger.__exit__(None, None, None)
     (tmp_path / "ledger" / "c.12").write_text("")
-    files.ledger = RootLedger(12, str(tmp_path / "ledger"))
+    files.ledger = RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger"))
 
     assert files.lines(0) == {0: b"a"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
@@ -102,7 +102,7 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     campaigns.array_is(array, ArraySubmissionState.OVER)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
-    assert CampaignAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}
+    assert TaskAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed) == (1, 1)

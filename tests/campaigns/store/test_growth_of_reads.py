@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
@@ -51,10 +51,10 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.tries = CampaignAttemptRows(self.database, self.campaigns)
+        self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
         self.marks = TaskDeletionMarkRows(self.database)
-        self.missing = MissingTaskRows(self.database)
+        self.missing = TaskMissingAtClusterRows(self.database)
         self.campaigns.add(
             Campaign(
                 number=0,

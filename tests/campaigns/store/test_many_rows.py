@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
@@ -84,7 +84,7 @@ def ended(database: StateFile, but: int) -> None:
 
 def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Counting) -> None:
     """Those that are listed again, and those that have ended."""
-    kept = MissingTaskRows(database)
+    kept = TaskMissingAtClusterRows(database)
 
     def missed(since: datetime | None, places: range) -> list[TaskMissingSince]:
         return [TaskMissingSince(campaign=1, array=1, place=place, since=since) for place in places]

@@ -8,7 +8,7 @@ from time import process_time
 
 import pytest
 
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignEndInRootLedger,
@@ -24,9 +24,9 @@ def _folder(tmp_path: Path) -> str:
     return str(tmp_path / "ledger")
 
 
-def brought(folder: str) -> RootLedger:
+def brought(folder: str) -> RootLedgerOfSubmittedTasks:
     """Return the ledger of a campaign whose file is there."""
-    ledger = RootLedger(12, folder)
+    ledger = RootLedgerOfSubmittedTasks(12, folder)
     ledger.require(1000, "abc")
     return ledger
 
@@ -45,10 +45,10 @@ def test_an_array_is_submitted_once_under_its_id(folder: str) -> None:
 
 def test_one_call_at_a_time_has_it(folder: str) -> None:
     """Two that send the same attempt would both find that nobody had."""
-    with RootLedger(12, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         ledger.require(1000, "abc")
 
-    with RootLedger(12, folder), Path(folder, "c.12").open() as other, pytest.raises(BlockingIOError):
+    with RootLedgerOfSubmittedTasks(12, folder), Path(folder, "c.12").open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -110,7 +110,7 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
         lines = ["file 1000 abc", "array 1 beta 0-99:1", "array 2 beta 50-60:1", ""]
         (Path(folder) / "c.12").write_text("\n".join(lines))
 
-    with RootLedger(12, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         assert ledger.earlier(9, "70:2") == [(1, "beta", "", False, [71])]
         assert ledger.earlier(9, "60-61:2") == [(1, "beta", "", False, [61, 62]), (2, "beta", "", False, [11])]
         with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
@@ -143,7 +143,7 @@ def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
         (Path(folder) / "c.12").write_text("\n".join(["file 1000 abc", *lines, ""]))
 
     began_s = process_time()
-    with RootLedger(12, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         listed = ledger.arrays()
 
     assert listed[-1] == ("10000", "beta", "500000-500049:1", "10007")
@@ -156,13 +156,13 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with RootLedger(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="not the file"):
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="not the file"):
         ledger.require(uid, digest)
 
 
 def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) -> None:
     """What this one knew of it is old: it may be asked again."""
-    with RootLedger(12, folder) as late:
+    with RootLedgerOfSubmittedTasks(12, folder) as late:
         with brought(folder) as ledger:
             ledger.intend(1, "beta", "0:1")
         with pytest.raises(FileExistsError):
@@ -219,7 +219,7 @@ def test_a_batch_is_one_write_and_one_wait_for_the_disk(folder: str, monkeypatch
         assert [row[0] for row in ledger.arrays()] == ["1", "2"]
 
 
-def _intend_two(ledger: RootLedger) -> None:
+def _intend_two(ledger: RootLedgerOfSubmittedTasks) -> None:
     with ledger.batch():
         ledger.intend(1, "beta", "0:1")
         ledger.intend(2, "beta", "1:1")
@@ -376,7 +376,7 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
 
 def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) -> None:
     """Its file is noted then as ever, and whose it is."""
-    with RootLedger(12, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         ledger.end()
         assert ledger.uid == 0
 

@@ -11,12 +11,12 @@ import pytest
 
 from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
 from gridbridge.campaigns.submission import command_line_campaigns
-from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import split_task_parameters
 
-AT = CommandCampaignOptions(clusters=("beta", "gamma"))
+AT = CampaignWithoutJdlOptions(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
 HOSTILE = [
     "plain",
@@ -118,7 +118,7 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
 
 def test_options_say_what_a_jdl_would() -> None:
     """The time in qsub's words or oarsub's, the slots in oarsub's."""
-    options = CommandCampaignOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
+    options = CampaignWithoutJdlOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
 
     found = command_line_campaigns.campaign_with_task_per_number("1", ("./run",), options).jdl
 

@@ -89,5 +89,5 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: JdlDataset) -> None:
     right = load({})
 
-    assert jdl_limits.jdl_limit_violations(right) == ""
-    assert jdl_limits.jdl_limit_violations(Jdl(name="n", datasets={name: wish})).startswith("datasets.")
+    assert jdl_limits.jdl_limit_violation(right) == ""
+    assert jdl_limits.jdl_limit_violation(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_per_line_file
-from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -17,7 +17,7 @@ LAYOUT = (
     "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it, with 1 to 100000 slots in all"
 )
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
-AT = CommandCampaignOptions(clusters=("beta", "gamma"))
+AT = CampaignWithoutJdlOptions(clusters=("beta", "gamma"))
 
 
 def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
@@ -190,7 +190,7 @@ def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
 )
 def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: str) -> None:
     """The script is right, so that it is the command line which is wrong."""
-    asked = CommandCampaignOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
+    asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
         lambda: command_line_campaigns.campaign_with_task_per_number("1-3", ("x",), asked),

@@ -399,7 +399,7 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
 
     assert kinds - {"is_besteffort"} == {*jdl_limits.FIELDS}
     plain = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
-    assert jdl_limits.jdl_limit_violations(plain) == ""
+    assert jdl_limits.jdl_limit_violation(plain) == ""
 
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])

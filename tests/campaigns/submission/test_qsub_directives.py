@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import command_line_campaigns
-from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.qsub_directives import JobScriptParser, JobScriptRequest
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
 from tests.campaigns.submission.qsub_lines import REFUSED, TAKEN
 
-AT = CommandCampaignOptions(clusters=("beta",), by_resource=frozenset({"beta"}))
+AT = CampaignWithoutJdlOptions(clusters=("beta",), by_resource=frozenset({"beta"}))
 YEAR_S = 31_536_000
 
 

@@ -43,7 +43,7 @@ class Killed(Thread):
         poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were
-            campaign_files.publish_campaign_answer(self._tokens[0], self._told, self._published)
+            campaign_files.publish_answer_to_sender(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
         listed = campaign_files.list_campaign_inbox_files(self._folder)
@@ -59,7 +59,7 @@ def bring(places: tuple[str, str]) -> int:
 
 def pause(places: tuple[str, str]) -> dict[int, OwnerRequestReply]:
     """Pause one."""
-    return campaign_client.request_runner_replies(OwnerRequestVerb.PAUSE, (7,), *places)
+    return campaign_client.ask_runner_to_act_on_campaigns(OwnerRequestVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -89,7 +89,7 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 ) -> None:
     """A question stores nothing anyway."""
     with pytest.raises(NoRunnerForRequest, match=told):
-        campaign_client.request_runner_answer(verb, (), *places)
+        campaign_client.send_request_to_runner(verb, (), *places)
 
 
 @DO

@@ -17,9 +17,9 @@ from gridbridge.campaigns.tools import new_campaigns, own_task_outputs
 from gridbridge.campaigns.tools.own_task_outputs import (
     ERR,
     OUT,
-    OutputFolderAtCluster,
+    TaskOutputFolderAtCluster,
     fetch_task_outputs,
-    own_output_folders,
+    own_campaign_output_folders,
     read_task_output_tails,
 )
 from gridbridge.errors import CommandFailed, ConfigError, StateError
@@ -49,14 +49,14 @@ users = { alice = "al_gamma" }
 
 
 @pytest.fixture(name="beta")
-def _beta(tmp_path: Path) -> OutputFolderAtCluster:
+def _beta(tmp_path: Path) -> TaskOutputFolderAtCluster:
     """Return the folder of a campaign whose second task wrote nothing on its standard output."""
     folder = tmp_path / "there"
     folder.mkdir()
     (folder / "0.1.out").write_text("one\n")
     (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
     (folder / "1.2.err").write_text("x" * 99 + "end\n")
-    return OutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
+    return TaskOutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
@@ -76,7 +76,7 @@ def test_a_folder_of_anothers_takes_no_outputs(tmp_path: Path, monkeypatch: pyte
         fetch_task_outputs((), str(tmp_path), {})
 
 
-def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolderAtCluster) -> None:
+def test_the_end_of_a_stream_is_read_where_it_is(beta: TaskOutputFolderAtCluster) -> None:
     """A task without the file is left out, and bytes that are no text are replaced."""
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
@@ -84,11 +84,13 @@ def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolderAtCluster) ->
     assert read_task_output_tails(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
 
 
-def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
+    beta: TaskOutputFolderAtCluster, tmp_path: Path
+) -> None:
     """A cluster that is gone is told, and the rest is fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
-    nowhere = OutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    nowhere = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     here = tmp_path / "here"
 
     done = fetch_task_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
@@ -101,7 +103,7 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(beta: OutputFol
     ]
 
 
-def test_the_outputs_of_successes_are_fetched(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_the_outputs_of_successes_are_fetched(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     """From the cluster of the attempt that counts."""
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
@@ -115,7 +117,7 @@ def test_the_outputs_of_successes_are_fetched(beta: OutputFolderAtCluster, tmp_p
     assert not (tmp_path / "here/1").exists()
 
 
-def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_an_output_that_is_a_folder_is_fetched_whole(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync does from a cluster by ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
     inner.mkdir(parents=True)
@@ -130,7 +132,7 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolderAtCluster
     assert not (to / "0/dir/a/b/up").exists()
 
 
-def test_what_is_there_is_not_carried_again(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_what_is_there_is_not_carried_again(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync leaves it alone; what has changed since is."""
     fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
@@ -143,7 +145,7 @@ def test_what_is_there_is_not_carried_again(beta: OutputFolderAtCluster, tmp_pat
     assert (tmp_path / "here/0.1.err").read_text() == "more than that\n"
 
 
-def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
@@ -156,7 +158,7 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: OutputFolder
     assert "and 1 more" in done.problem
 
 
-def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolderAtCluster) -> None:
+def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: TaskOutputFolderAtCluster) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch_task_outputs(TASKS, beta.folder, {"beta": beta})
 
@@ -164,7 +166,7 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolderAt
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
-def test_no_link_that_others_may_have_put_there_is_followed(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
+def test_no_link_that_others_may_have_put_there_is_followed(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
     (Path(beta.folder) / "0/run").write_text("done\n")
@@ -185,7 +187,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(beta: OutputFolderAt
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
-    gamma = OutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
+    gamma = TaskOutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
     fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
@@ -211,7 +213,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(rsync, "pull_files", pull)
     login = SshLogin(host="gamma-master", user="al_gamma")
-    gamma = OutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
+    gamma = TaskOutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
 
     (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
@@ -242,7 +244,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory:
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
-    found = own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+    found = own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
     assert {name: place.folder for name, place in found.items()} == {
         "alpha": local.format(home=os.path.expanduser("~")),
@@ -258,7 +260,7 @@ def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
-        own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+        own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
 SWEEP = ShownCampaign(
@@ -279,20 +281,20 @@ SWEEP = ShownCampaign(
 def _published(tmp_path: Path) -> str:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
-    published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
+    published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
     return folder
 
 
 def test_gridfetch_tells_what_it_fetched_from_each_cluster(
-    published: str, beta: OutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": beta})
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
-    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {})
+    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {})
     again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -304,7 +306,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In one line."""
-    monkeypatch.setattr(own_task_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none"))
+    monkeypatch.setattr(own_task_outputs.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none"))
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
@@ -347,7 +349,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b")
-    published_campaign_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
+    published_campaign_files.publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
@@ -362,10 +364,10 @@ def test_tasks_that_root_refused_to_send_have_failed(
     """Those that their owner's cancellation dropped have not."""
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
-    published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
+    published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b", "c")
 
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
@@ -411,7 +413,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
-    found = own_task_outputs.own_output_folders(7, str(tmp_path), str(config))
+    found = own_task_outputs.own_campaign_output_folders(7, str(tmp_path), str(config))
 
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 
@@ -423,6 +425,6 @@ def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) 
     with pytest.raises(ConfigError, match="no campaign 8"):
         new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    published_campaign_files.publish_campaign_tasks(7, 0, (ENDED, replace(ENDED, number=1)), published)
+    published_campaign_files.publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)

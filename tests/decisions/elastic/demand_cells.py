@@ -14,7 +14,7 @@ from gridbridge.model.elastic.cell_configuration import (
     ConsumableKind,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    ResourceComparison,
+    RequestedValueComparison,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import (
@@ -37,12 +37,12 @@ LAYOUT = CellConfiguration(
             CellResourceDefinition(name="licence", counted=ConsumableKind.BY_JOB),
             CellResourceDefinition(name="gpu", counted=ConsumableKind.BY_SLOT),
             CellResourceDefinition(
-                name="exclusive", relation=ResourceComparison.EXCLUSIVE, counted=ConsumableKind.BY_SLOT
+                name="exclusive", relation=RequestedValueComparison.EXCLUSIVE, counted=ConsumableKind.BY_SLOT
             ),
-            CellResourceDefinition(name="arch", relation=ResourceComparison.EQUAL),
+            CellResourceDefinition(name="arch", relation=RequestedValueComparison.EQUAL),
             CellResourceDefinition(name="h_rt"),
-            CellResourceDefinition(name="hostname", relation=ResourceComparison.EQUAL),
-            CellResourceDefinition(name="remote", relation=ResourceComparison.EQUAL),
+            CellResourceDefinition(name="hostname", relation=RequestedValueComparison.EQUAL),
+            CellResourceDefinition(name="remote", relation=RequestedValueComparison.EQUAL),
         )
     },
     environments={

@@ -5,26 +5,26 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.elastic.published_balancer_figures import (
-    BalancerRoundOutcome,
+    BalancerRoundNodeChanges,
+    balancer_figures_if_cell_observed,
+    balancer_figures_if_cell_unobserved,
     count_balancer_round_figures,
     count_node_changes_by_pool,
-    figures_after_observed_round,
-    figures_after_unobserved_round,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
-    PublishedBalance,
+    PublishedBalancerFigures,
+    PublishedNewNodeRefusalCount,
     PublishedNodeCount,
-    PublishedPoolCounters,
-    PublishedRefusalCount,
+    PublishedPoolNodeCounters,
     RecentlyEndedTasks,
 )
 from tests.decisions.elastic.cells import NOON, instance, node, situation
@@ -34,52 +34,54 @@ LATER = NOON + timedelta(minutes=1)
 
 
 def shown(
-    before: PublishedBalance | None,
-    done: BalancerRoundOutcome,
-    *refused: BalanceRefusal,
+    before: PublishedBalancerFigures | None,
+    done: BalancerRoundNodeChanges,
+    *refused: NewNodeOrRemovalRefusal,
     seen: BalanceSituation | None = None,
-) -> PublishedBalance:
+) -> PublishedBalancerFigures:
     """Return what is shown after a round."""
     looked = seen or situation(instance("n1", (1,)))
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, refused=refused)
-    return figures_after_observed_round(
+    return balancer_figures_if_cell_observed(
         before, "alpha", looked, plan, count_balancer_round_figures(looked, RecentlyEndedTasks(), "all.q"), done
     )
 
 
 def test_counters_go_on_from_the_round_before() -> None:
-    first = shown(None, BalancerRoundOutcome(added={"usual": 2}, failed={"cheap": 1}))
-    second = shown(first, BalancerRoundOutcome(added={"usual": 1}, removed={"usual": 1}))
-    blind_one = figures_after_unobserved_round(second, "alpha", LATER, "no answer")
-    last = shown(blind_one, BalancerRoundOutcome(removed={"usual": 1}, failed={"cheap": 1}))
+    first = shown(None, BalancerRoundNodeChanges(added={"usual": 2}, failed={"cheap": 1}))
+    second = shown(first, BalancerRoundNodeChanges(added={"usual": 1}, removed={"usual": 1}))
+    blind_one = balancer_figures_if_cell_unobserved(second, "alpha", LATER, "no answer")
+    last = shown(blind_one, BalancerRoundNodeChanges(removed={"usual": 1}, failed={"cheap": 1}))
 
     assert [one.rounds for one in (first, second, blind_one, last)] == [1, 2, 3, 4]
     assert [one.blind_rounds for one in (second, blind_one, last)] == [0, 1, 1]
     assert last.pools == (
-        PublishedPoolCounters(pool="cheap", failed=2),
-        PublishedPoolCounters(pool="usual", added=3, removed=2),
+        PublishedPoolNodeCounters(pool="cheap", failed=2),
+        PublishedPoolNodeCounters(pool="usual", added=3, removed=2),
     )
 
 
 def test_counters_begin_anew_for_another_cluster() -> None:
-    other = PublishedBalance(cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolCounters(pool="x", added=9),))
+    other = PublishedBalancerFigures(
+        cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolNodeCounters(pool="x", added=9),)
+    )
 
-    assert (shown(other, BalancerRoundOutcome()).rounds, shown(other, BalancerRoundOutcome()).pools) == (1, ())
+    assert (shown(other, BalancerRoundNodeChanges()).rounds, shown(other, BalancerRoundNodeChanges()).pools) == (1, ())
 
 
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     """Nothing known is never shown as an idle cell."""
-    first = shown(None, BalancerRoundOutcome(sentence="1 job waits: add 1", added={"usual": 1}))
-    second = figures_after_unobserved_round(first, "alpha", LATER, "alpha: qstat: no answer in time")
+    first = shown(None, BalancerRoundNodeChanges(sentence="1 job waits: add 1", added={"usual": 1}))
+    second = balancer_figures_if_cell_unobserved(first, "alpha", LATER, "alpha: qstat: no answer in time")
 
     assert (second.at, second.seen_at) == (LATER, NOON)
     assert (second.trouble, second.rounds, second.blind_rounds) == ("alpha: qstat: no answer in time", 2, 1)
     assert second.statistics == first.statistics
-    assert shown(second, BalancerRoundOutcome()).trouble == ""
+    assert shown(second, BalancerRoundNodeChanges()).trouble == ""
 
 
 def test_the_very_first_round_may_see_nothing() -> None:
-    first = figures_after_unobserved_round(None, "alpha", NOON, "no answer")
+    first = balancer_figures_if_cell_unobserved(None, "alpha", NOON, "no answer")
 
     assert (first.seen_at, first.statistics, first.blind_rounds) == (None, None, 1)
 
@@ -87,21 +89,26 @@ def test_the_very_first_round_may_see_nothing() -> None:
 def test_nodes_are_told_by_pool_and_state() -> None:
     nodes = [node("n1", pool="a"), node("n2", pool="a"), node("n3", state="booting", pool="b")]
 
-    assert shown(None, BalancerRoundOutcome(), seen=situation(nodes=nodes)).nodes == (
+    assert shown(None, BalancerRoundNodeChanges(), seen=situation(nodes=nodes)).nodes == (
         PublishedNodeCount(pool="a", state="ready", nodes=2),
         PublishedNodeCount(pool="b", state="booting", nodes=1),
     )
 
 
 def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
-    held = [BalanceRefusal(job=number, cause=BalanceRefusalCause.HELD) for number in (1, 2)]
-    found = shown(None, BalancerRoundOutcome(), *held, BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY))
+    held = [NewNodeOrRemovalRefusal(job=number, cause=NewNodeOrRemovalRefusalCause.HELD) for number in (1, 2)]
+    found = shown(
+        None,
+        BalancerRoundNodeChanges(),
+        *held,
+        NewNodeOrRemovalRefusal(host="n1", cause=NewNodeOrRemovalRefusalCause.BUSY),
+    )
 
-    assert found.refused == (PublishedRefusalCount(cause="held", jobs=2),)
+    assert found.refused == (PublishedNewNodeRefusalCount(cause="held", jobs=2),)
 
 
 def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
-    found = shown(None, BalancerRoundOutcome(min_nodes=1, max_nodes=50))
+    found = shown(None, BalancerRoundNodeChanges(min_nodes=1, max_nodes=50))
 
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
 
@@ -138,7 +145,7 @@ DEAD = owned(ElasticNodeState.REMOVING, NodeStateCause.NEVER_BOOTED)
 def test_a_node_comes_goes_and_fails_once(
     before: BalancerOwnedNode | None, node: BalancerOwnedNode, expected: tuple[int, int, int]
 ) -> None:
-    done = count_node_changes_by_pool([(before, node)], BalancerRoundOutcome())
+    done = count_node_changes_by_pool([(before, node)], BalancerRoundNodeChanges())
 
     found = tuple(each.get("usual", 0) for each in (done.added, done.removed, done.failed))
     assert found == expected

@@ -3,13 +3,13 @@
 import pytest
 
 from gridbridge.decisions.elastic.pool_choice_and_pauses import choose_pool_for_new_nodes
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from tests.decisions.elastic.cells import NOON
 
-FIGURES = BalanceFigures(
+FIGURES = BalancePlanFigures(
     nodes=1, running=1, jobs=1, wanted=1, free=0, slots=1, slots_per_node=1, waited_s=0, unchanged_s=None
 )
 POOLS = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import master_machine_termination
-from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_and_silent_cell_hosts
+from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_or_silent_state_by_host
 from gridbridge.elastic.balancer.round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ElasticNodeState, ProviderMachine, ProviderMachineState
@@ -32,7 +32,7 @@ def ended(
     """Say whether the master is to be ended."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
     world = BalancerNodesSnapshot(
-        now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_and_silent_cell_hosts(seen)
+        now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_or_silent_state_by_host(seen)
     )
     return master_machine_termination.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules

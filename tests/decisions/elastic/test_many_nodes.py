@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.decisions.elastic.host_power_steps import standby_steps_of_plan
+from gridbridge.decisions.elastic.host_power_steps import standby_and_wake_steps_of_plan
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster as by_starcluster
@@ -33,7 +33,7 @@ from gridbridge.model.elastic.owned_nodes import (
     BalancerOwnedNode,
     BusyOrSilentHostState,
 )
-from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, StandbyPlanCause
+from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, StandbyOrWakePlanCause
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
@@ -88,7 +88,7 @@ def test_each_node_is_decided_about_by_itself(world: BalancerNodesSnapshot, seen
             for one in node_acts_from_balance_plan.plan_due_node_acts(world, plan, RULES, patience)
         ),
         "rest": lambda: len(plan_hosts_to_sleep_or_wake(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off),
-        "unlisted": lambda: MANY - len(machine_list_reconciliation.nodes_missing_from_list_since(world, {})),
+        "unlisted": lambda: MANY - len(machine_list_reconciliation.machine_missing_since_by_node(world, {})),
     }
 
     for name, work in done.items():
@@ -125,12 +125,15 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         switched=frozenset((RACK,)),
         tags=tags,
     )
-    found, facts = (StandbyPlan(cause=StandbyPlanCause.PLENTY, off=ON, on=OFF), StandbyHostFacts(tags=tags))
+    found, facts = (
+        StandbyOrWakePlan(cause=StandbyOrWakePlanCause.PLENTY, off=ON, on=OFF),
+        HostTagsAndMovableTasks(tags=tags),
+    )
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
     begun = time.process_time()
     due = node_acts_from_balance_plan.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
-    told = standby_steps_of_plan(found, facts)
+    told = standby_and_wake_steps_of_plan(found, facts)
     asleep = wakeable_standby_nodes((one.node for one in kept), facts)
     taken = machine_list_reconciliation.newly_adopted_site_hosts(replace(world, kept=()))
 

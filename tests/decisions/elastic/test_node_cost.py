@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_cost_since_round
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_costs_since_last_round
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
@@ -34,7 +34,7 @@ def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> Balan
 def test_units_count_when_they_begin(up: float, last: float, unit_s: float, spent: float) -> None:
     node = owned(up)
 
-    found = node_cost_since_round(ago(last), NOON, [node], [node], POOLS, unit_s, NOON)
+    found = node_costs_since_last_round(ago(last), NOON, [node], [node], POOLS, unit_s, NOON)
 
     assert found == pytest.approx(spent)
 
@@ -44,7 +44,7 @@ def test_a_new_machine_counts_at_once(up: float) -> None:
     """Also if it was made at the very moment of the last round, or since this one has looked."""
     before = owned(up, machine="")
 
-    found = node_cost_since_round(ago(1), NOON, [before], [owned(up)], POOLS, HOUR_S, NOON)
+    found = node_costs_since_last_round(ago(1), NOON, [before], [owned(up)], POOLS, HOUR_S, NOON)
 
     assert found == 2.0
 
@@ -53,12 +53,12 @@ def test_what_a_provider_tells_later_counts_once() -> None:
     """A machine was made some seconds after the look of the round that had it made."""
     node = owned(0.9)
 
-    assert node_cost_since_round(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0
+    assert node_costs_since_last_round(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0
 
 
 def test_a_machine_whose_node_was_lost_counts_for_this_month_alone() -> None:
     """NOON is in the first day of a month: 13 hours have begun in it by then."""
-    found = node_cost_since_round(ago(1), NOON, [], [owned(60 * 24 * 9)], POOLS, HOUR_S, NOON)
+    found = node_costs_since_last_round(ago(1), NOON, [], [owned(60 * 24 * 9)], POOLS, HOUR_S, NOON)
 
     assert found == 13 * 2.0
 
@@ -67,11 +67,11 @@ def test_a_long_pause_over_a_months_end_costs_the_month_that_is() -> None:
     """Nobody looked for nine days: what nodes cost in the month before is not spent of this one."""
     node = owned(60 * 24 * 20)
 
-    assert node_cost_since_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
+    assert node_costs_since_last_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
 
 
 def test_the_price_is_that_of_the_hour_and_unknown_pools_cost_nothing() -> None:
     night = NOON + timedelta(hours=11)
     nodes = [owned(0), owned(0, pool="unknown", machine="m-2")]
 
-    assert node_cost_since_round(ago(1), NOON, [], nodes, POOLS, HOUR_S, night) == 1.0
+    assert node_costs_since_last_round(ago(1), NOON, [], nodes, POOLS, HOUR_S, night) == 1.0

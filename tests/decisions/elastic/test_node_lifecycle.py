@@ -338,9 +338,9 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
 def test_it_is_known_since_when_a_node_is_silent() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
-    assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)
-    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.hosts_silent_since(known, {})
-    assert {} == machine_list_reconciliation.hosts_silent_since(world(node(S.READY), (RUNNING,), BUSY), known.silent)
+    assert known.silent == machine_list_reconciliation.silent_since_by_host(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.silent_since_by_host(known, {})
+    assert {} == machine_list_reconciliation.silent_since_by_host(world(node(S.READY), (RUNNING,), BUSY), known.silent)
 
 
 def test_it_is_known_since_when_no_list_has_a_node() -> None:
@@ -351,12 +351,12 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 
     assert (
         before
-        == machine_list_reconciliation.nodes_missing_from_list_since(known, before)
-        == machine_list_reconciliation.nodes_missing_from_list_since(silent, before)
+        == machine_list_reconciliation.machine_missing_since_by_node(known, before)
+        == machine_list_reconciliation.machine_missing_since_by_node(silent, before)
     )
-    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.nodes_missing_from_list_since(known, {})
-    assert before == machine_list_reconciliation.nodes_missing_from_list_since(world(node(S.READY), (STOPPED,)), before)
-    assert {} == machine_list_reconciliation.nodes_missing_from_list_since(world(node(S.READY), (RUNNING,)), before)
+    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.machine_missing_since_by_node(known, {})
+    assert before == machine_list_reconciliation.machine_missing_since_by_node(world(node(S.READY), (STOPPED,)), before)
+    assert {} == machine_list_reconciliation.machine_missing_since_by_node(world(node(S.READY), (RUNNING,)), before)
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
@@ -367,7 +367,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentH
 
     assert ((), ["m-1"]) == (
         node_lifecycle.due_node_acts(known, PATIENCE),
-        [one.id for one in machine_list_reconciliation.machines_that_share_a_host_name(known)],
+        [one.id for one in machine_list_reconciliation.machines_named_like_another_host(known)],
     )
 
 

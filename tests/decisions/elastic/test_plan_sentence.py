@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from tests.measured import FIGURES
 
@@ -41,5 +41,5 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
         ),
     ],
 )
-def test_one_is_told_as_one(verdict: BalancePlanReason, figures: BalanceFigures, expected: str) -> None:
+def test_one_is_told_as_one(verdict: BalancePlanReason, figures: BalancePlanFigures, expected: str) -> None:
     assert describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection()) == expected

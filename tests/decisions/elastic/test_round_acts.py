@@ -73,7 +73,7 @@ def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     hosts = {name: BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
-    assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)
+    assert known.silent == machine_list_reconciliation.silent_since_by_host(known, known.silent)
     return find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 

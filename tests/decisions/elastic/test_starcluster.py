@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
@@ -71,8 +71,8 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
 
     assert (found.add, found.figures.wanted) == (0, 0)
     assert [(one.job, one.cause) for one in found.refused if one.job] == [
-        (1, BalanceRefusalCause.BEST_EFFORT),
-        (2, BalanceRefusalCause.CAMPAIGN),
+        (1, NewNodeOrRemovalRefusalCause.BEST_EFFORT),
+        (2, NewNodeOrRemovalRefusalCause.CAMPAIGN),
     ]
 
 
@@ -124,9 +124,13 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
 
 @pytest.mark.parametrize(
     ("state", "why"),
-    [("hqw", BalanceRefusalCause.HELD), ("Eqw", BalanceRefusalCause.ERROR), ("dqw", BalanceRefusalCause.DELETED)],
+    [
+        ("hqw", NewNodeOrRemovalRefusalCause.HELD),
+        ("Eqw", NewNodeOrRemovalRefusalCause.ERROR),
+        ("dqw", NewNodeOrRemovalRefusalCause.DELETED),
+    ],
 )
-def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: BalanceRefusalCause) -> None:
+def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: NewNodeOrRemovalRefusalCause) -> None:
     plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
 
     assert plan.add == 0
@@ -146,7 +150,7 @@ def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expecte
 
     assert plan.add == expected
     refused = [one.cause for one in plan.refused if one.job]
-    assert refused == ([] if expected else [BalanceRefusalCause.OTHER_QUEUE])
+    assert refused == ([] if expected else [NewNodeOrRemovalRefusalCause.OTHER_QUEUE])
 
 
 @pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
@@ -258,7 +262,7 @@ def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     plan = plan_balance_by_starcluster(cluster(nodes, {"n2": (1,)}), RULES)
 
     assert plan.remove == ("n1", "n3")
-    assert [(one.host, one.cause) for one in plan.refused] == [("n2", BalanceRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in plan.refused] == [("n2", NewNodeOrRemovalRefusalCause.BUSY)]
 
 
 def test_never_fewer_than_the_minimum_are_left() -> None:
@@ -267,8 +271,8 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
 
     assert plan.remove == ("n1",)
     assert {one.host: one.cause for one in plan.refused} == {
-        "n2": BalanceRefusalCause.AT_MINIMUM,
-        "n3": BalanceRefusalCause.AT_MINIMUM,
+        "n2": NewNodeOrRemovalRefusalCause.AT_MINIMUM,
+        "n3": NewNodeOrRemovalRefusalCause.AT_MINIMUM,
     }
 
 
@@ -295,15 +299,15 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (node("n1", 50, "draining"), BalanceRefusalCause.NOT_READY),
-        (node("n1", 50, "joining"), BalanceRefusalCause.NOT_READY),
-        (node("n1", None), BalanceRefusalCause.UPTIME_UNKNOWN),
-        (node("n9"), BalanceRefusalCause.NOT_LISTED),
-        (node("bare"), BalanceRefusalCause.NOT_LISTED),
+        (node("n1", 50, "draining"), NewNodeOrRemovalRefusalCause.NOT_READY),
+        (node("n1", 50, "joining"), NewNodeOrRemovalRefusalCause.NOT_READY),
+        (node("n1", None), NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN),
+        (node("n9"), NewNodeOrRemovalRefusalCause.NOT_LISTED),
+        (node("bare"), NewNodeOrRemovalRefusalCause.NOT_LISTED),
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: BalanceRefusalCause) -> None:
+def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: NewNodeOrRemovalRefusalCause) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellHost(name="bare")))
     plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
@@ -316,7 +320,9 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [BalanceRefusalCause.BUSY]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
+        NewNodeOrRemovalRefusalCause.BUSY
+    ]
     assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
 
 
@@ -343,8 +349,12 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     other = replace(seen, nodes=(node("n1.other"),))
 
     assert plan_balance_by_starcluster(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [BalanceRefusalCause.BUSY]
-    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [BalanceRefusalCause.NOT_LISTED]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
+        NewNodeOrRemovalRefusalCause.BUSY
+    ]
+    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [
+        NewNodeOrRemovalRefusalCause.NOT_LISTED
+    ]
 
 
 @pytest.mark.parametrize(

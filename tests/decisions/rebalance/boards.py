@@ -8,7 +8,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
 
@@ -42,7 +42,7 @@ def snapshot(
     hosts: Iterable[PlacementHost],
     of: Iterable[PlacementTask] = (),
     jobs: Iterable[PlacementJobOrDataset] | None = None,
-    recent: RecentPlacementMoves | None = None,
+    recent: RecentPlacementMoveTimes | None = None,
 ) -> PlacementSnapshot:
     """Return a snapshot; the jobs are those of the tasks, unless some are given."""
     listed = tuple(of)
@@ -52,7 +52,7 @@ def snapshot(
         hosts=tuple(hosts),
         jobs=tuple(jobs) if jobs is not None else tuple(job(name) for name in sorted(known)),
         tasks=listed,
-        recent=recent or RecentPlacementMoves(),
+        recent=recent or RecentPlacementMoveTimes(),
     )
 
 

@@ -14,7 +14,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
@@ -118,7 +118,7 @@ def test_one_job_is_evened_out_unasked(
         [host("c", active=0.9), host("d", active=0.1)],
         of,
         [replace(every[0], **wide), every[1]],
-        RecentPlacementMoves(jobs=done),
+        RecentPlacementMoveTimes(jobs=done),
     )
 
     advice = plan_automatic_round(seen, replace(RULES, level=level))

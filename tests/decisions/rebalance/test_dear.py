@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MAX_LISTED_REFUSALS, UNLISTED
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
@@ -12,7 +12,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import LATELY, NOW, host, job, reasons, snapshot, tasks
@@ -65,9 +65,9 @@ def test_a_round_goes_over_all_tasks_as_often_for_many_failed_hosts_as_for_one()
 def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
     """It rests: whichever task it would be, it gets none."""
     places = [host("a"), host("b")]
-    resting = RecentPlacementMoves(hosts={"b": NOW})
+    resting = RecentPlacementMoveTimes(hosts={"b": NOW})
 
-    advice = plan_job_balance(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
+    advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
 
     assert reasons(advice) == {(1, "b"): "b got a task less than 180 s ago"}
 
@@ -75,7 +75,7 @@ def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
 def test_of_what_is_refused_the_first_are_listed() -> None:
     many = tasks({"a": MAX_LISTED_REFUSALS + 5}, state=RUNNING)
 
-    advice = plan_job_balance(snapshot([host("a"), host("b")], many), "one", RULES)
+    advice = plan_job_repair_or_spread(snapshot([host("a"), host("b")], many), "one", RULES)
 
     assert len(advice.rejected) == MAX_LISTED_REFUSALS
     assert f"job one has all its replicas: nothing can be moved; {UNLISTED}" == advice.sentence
@@ -86,6 +86,6 @@ def test_hosts_of_few_slots_have_the_same_share_in_a_round_as_by_themselves() ->
     places = [PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 
-    advice = plan_job_balance(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)
+    advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)
 
     assert {"c"} == {move.target for move in advice.moves}

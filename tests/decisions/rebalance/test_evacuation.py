@@ -11,7 +11,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHostState,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, reasons, snapshot, steps, tasks
@@ -184,7 +184,7 @@ def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> No
 
 def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
     full = host("a", state=PlacementHostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
-    lately = RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=1)})
+    lately = RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
 
     assert 1 == len(plan_host_evacuation(seen, "a", RULES).moves)

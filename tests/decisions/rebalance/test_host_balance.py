@@ -13,7 +13,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHostState,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
@@ -85,7 +85,7 @@ def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason:
 
 
 def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
-    recent = RecentPlacementMoves(hosts={"low": NOW - timedelta(minutes=2)})
+    recent = RecentPlacementMoveTimes(hosts={"low": NOW - timedelta(minutes=2)})
 
     assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
 
@@ -93,7 +93,7 @@ def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
 @pytest.mark.parametrize("rest", ["hosts", "replicated"])
 def test_what_a_clock_noted_that_was_ahead_keeps_nothing_from_a_host(rest: str) -> None:
     """It is set back since: else the host would rest until that day comes."""
-    ahead = RecentPlacementMoves(**{rest: {"low": NOW + timedelta(days=365)}})
+    ahead = RecentPlacementMoveTimes(**{rest: {"low": NOW + timedelta(days=365)}})
 
     assert one_to_low(TASK) == one_to_low(TASK, recent=ahead)
 
@@ -211,7 +211,7 @@ def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(free
 def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     """Half of what is free is offered to others then, but all of it is free."""
     places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
-    lately = RecentPlacementMoves(replicated={"full": NOW - timedelta(minutes=1)})
+    lately = RecentPlacementMoveTimes(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
 
     assert () == plan_host_balance(seen, "full", RULES).moves

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.rebalance.next_replica_area import choose_next_replica_area
-from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 GB = 10**9
@@ -20,8 +20,8 @@ A2 = replace(A, storage="a2", free_bytes=400 * GB)
 B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)
 
 
-def replica(storage: str, *, is_whole: bool = True) -> Replica:
-    return Replica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
+def replica(storage: str, *, is_whole: bool = True) -> DatasetReplica:
+    return DatasetReplica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
 
 
 def target(dataset: Dataset, *areas: MeasuredStorageArea) -> str:

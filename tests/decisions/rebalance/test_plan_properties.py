@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
 from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import advise_job_repair, plan_job_balance
+from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair, plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
@@ -44,9 +44,9 @@ def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJobOrDataset, Rebala
     for job in seen.jobs:
         board = ProjectedPlacement(seen, RULE)
         draft = MovePlanDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
-        advise_job_repair(draft, job)
+        draft_job_repair(draft, job)
         if not draft.moves:
-            found.append((job, plan_job_balance(seen, job.name, RULE)))
+            found.append((job, plan_job_repair_or_spread(seen, job.name, RULE)))
     return found
 
 
@@ -59,7 +59,7 @@ def evened(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
 @given(wide)
 def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
     sizes = {one.key: one.size_bytes for one in seen.tasks}
-    repairs = [plan_job_balance(seen, one.name, RULE) for one in seen.jobs]
+    repairs = [plan_job_repair_or_spread(seen, one.name, RULE) for one in seen.jobs]
     for advice in (*evened(seen), *repairs):
         assert len(advice.moves) <= RULE.tasks_per_round
     for advice in evened(seen):
@@ -125,7 +125,7 @@ def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapsho
 def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(seen: PlacementSnapshot) -> None:
     """A host counts once; a round may end before all is repaired, and never goes too far."""
     for job in seen.jobs:
-        after = done(seen, plan_job_balance(seen, job.name, RULE))
+        after = done(seen, plan_job_repair_or_spread(seen, job.name, RULE))
         for before, now in zip(seen.tasks, after.tasks, strict=True):
             if before.job != job.name:
                 assert before == now
@@ -200,7 +200,7 @@ def test_the_order_of_the_input_changes_no_job_and_no_failed_host(seen: Placemen
     other = shuffled(seen, random)
 
     for name in JOBS:
-        assert plan_job_balance(seen, name, RULE) == plan_job_balance(other, name, RULE)
+        assert plan_job_repair_or_spread(seen, name, RULE) == plan_job_repair_or_spread(other, name, RULE)
     for host in seen.hosts:
         assert plan_host_evacuation(seen, host.name, RULE) == plan_host_evacuation(other, host.name, RULE)
     assert plan_automatic_round(seen, RULE) == plan_automatic_round(other, RULE)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentPlacementMoves
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentPlacementMoveTimes
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
@@ -96,8 +96,8 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
 
 def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     one = host("a", 0.5)
-    lately = board(snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=5)})))
-    long_ago = board(snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=15)})))
+    lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
+    long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
 
     assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))
     assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.offered(one))

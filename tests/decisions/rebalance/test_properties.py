@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
 from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
@@ -19,7 +19,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -62,7 +62,7 @@ copies = st.builds(
 # A host rests for 3 minutes, what is free at it counts half for 15, and a job rests for 12 hours.
 lately = st.sampled_from((1, 4, 20, 600, 2000)).map(lambda minutes: NOW - timedelta(minutes=minutes))
 recents = st.builds(
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
     hosts=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     replicated=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     jobs=st.dictionaries(st.sampled_from(JOBS), lately, max_size=2),
@@ -78,7 +78,7 @@ snapshots = st.builds(
     st.lists(hosts, min_size=2, max_size=5),
     st.lists(jobs, min_size=3, max_size=3),
     st.lists(copies, max_size=25),
-    st.one_of(st.just(RecentPlacementMoves()), recents),
+    st.one_of(st.just(RecentPlacementMoveTimes()), recents),
 )
 
 
@@ -87,7 +87,7 @@ def plans(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
     of_hosts = [plan_host_balance(seen, host.name, RULES) for host in seen.hosts]
     return [
         *of_hosts,
-        *(plan_job_balance(seen, job.name, RULES) for job in seen.jobs),
+        *(plan_job_repair_or_spread(seen, job.name, RULES) for job in seen.jobs),
         plan_automatic_round(seen, RULES),
     ]
 

@@ -11,10 +11,10 @@ from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after
 from gridbridge.model.rebalance.datasets import (
     Dataset,
+    DatasetReplica,
     DatasetStorageSnapshot,
     DelegatedDataset,
-    Replica,
-    ReplicaActRecord,
+    ServiceReplicaAct,
 )
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
@@ -32,7 +32,7 @@ def area(name: str, free: int = 500, **more: object) -> MeasuredStorageArea:
 
 def dataset(name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60) -> DelegatedDataset:
     replicas = tuple(
-        Replica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON) for one in at
+        DatasetReplica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON) for one in at
     )
     one = Dataset(
         name=name, path="/x", is_tree=True, files=1, size_bytes=size * GB, sha256="", wished=wished, replicas=replicas
@@ -48,16 +48,16 @@ def stored(
 
 
 def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> RebalanceMovePlan:
-    return storage_area_rebalancing.plan_storage_rebalance_round(
-        storage_area_rebalancing.storage_placement_snapshot(seen, rules), rules
+    return storage_area_rebalancing.plan_dataset_rebalance_round(
+        storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules), rules
     )
 
 
 def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
-    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, rules)
+    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules)
     found = storage_area_rebalancing.dataset_changes_for_moves(
-        snapshot, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, rules).moves
+        snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, rules).moves
     )
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
@@ -152,11 +152,11 @@ def test_repair_comes_first_and_then_the_disks() -> None:
 
 def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, RULES)
+    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
     known = {
         one.host: one
         for one in host_loads_before_after(
-            snapshot, RULES, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, RULES)
+            snapshot, RULES, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, RULES)
         )
     }
 
@@ -180,7 +180,7 @@ def test_no_round_passes_its_limits() -> None:
     many = [dataset(f"x{n}", size=60) for n in range(9)]
 
     assert len(acts(stored(*many), replace(RULES, tasks_per_round=3))) == 3
-    going = [ReplicaActRecord(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
+    going = [ServiceReplicaAct(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
     assert len(acts(stored(*many, carried=tuple(going)), replace(RULES, tasks_per_round=3))) == 1
 
 
@@ -200,7 +200,7 @@ def test_what_no_area_takes_is_told_with_the_reason() -> None:
 
 
 def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> None:
-    going = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON)
+    going = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON)
     areas = (area("a", 50), area("b", 800))
     seen = stored(dataset("x", wished=2), dataset("y", "a"), areas=areas, carried=(going,))
     planned = advice(seen)
@@ -258,7 +258,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets without any other whole replica, but for the original"
     by_hand = plan_host_evacuation(
-        storage_area_rebalancing.storage_placement_snapshot(lost, RULES), "c", RULES
+        storage_area_rebalancing.datasets_as_placement_snapshot(lost, RULES), "c", RULES
     ).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence
@@ -293,7 +293,7 @@ def test_each_owner_has_a_turn(drained: str) -> None:
 def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     times = [NOON - rest * n for n in (9, 6, 3)]
-    failed = [ReplicaActRecord(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times]
+    failed = [ServiceReplicaAct(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times]
     good = replace(failed[1], why="")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=tuple(failed))
 
@@ -303,7 +303,7 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
 
 
 def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
-    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     areas = (area("a", 100), area("b", 900))
     later = NOON + timedelta(seconds=RULES.replicated_rest_s)
     seen = stored(dataset("x"), areas=areas, carried=(failed,))
@@ -313,7 +313,7 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
 
 
 def test_why_an_area_gets_no_copy_is_told() -> None:
-    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
     here, there = dataset("x", "a", "b", wished=3).dataset.replicas
     away = dataset("x", wished=3)
@@ -327,7 +327,7 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
     later = NOON + timedelta(days=365)
-    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
+    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(seen) == [("x", "b", "")]
@@ -336,7 +336,7 @@ def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)
-    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
+    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(replace(seen, now=NOON + 0.9 * rest)) == []
@@ -346,7 +346,7 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
 def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
     """Though nothing is drained, and its owner has more than wished for; after a rest."""
     leaving = frozenset({("al/x", "a")})
-    failed = ReplicaActRecord(dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer")
+    failed = ServiceReplicaAct(dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer")
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
     resting = replace(seen, carried=(failed,))
     later = replace(resting, now=NOON + timedelta(seconds=RULES.replicated_rest_s))
@@ -365,7 +365,7 @@ def test_what_was_to_leave_stays_while_too_few_others_are_whole() -> None:
 
 
 def test_an_area_that_got_a_replica_rests() -> None:
-    came = ReplicaActRecord(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
+    came = ServiceReplicaAct(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
 
     assert acts(seen) == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
-from gridbridge.model.rebalance.datasets import Dataset, DatasetStorageSnapshot, DelegatedDataset, Replica
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, DatasetStorageSnapshot, DelegatedDataset
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW
 
@@ -54,7 +54,8 @@ def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Del
             sha256="",
             wished=wished,
             replicas=tuple(
-                Replica(storage=name, size_bytes=size, is_whole=whole, checked_at=NOW) for name, whole in at.items()
+                DatasetReplica(storage=name, size_bytes=size, is_whole=whole, checked_at=NOW)
+                for name, whole in at.items()
             ),
             may_move=may_move,
         ),
@@ -76,9 +77,9 @@ worlds = st.builds(
 
 def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
     """Return what a round does."""
-    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, RULES)
+    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
     return storage_area_rebalancing.dataset_changes_for_moves(
-        snapshot, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, RULES).moves
+        snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, RULES).moves
     )
 
 
@@ -90,7 +91,7 @@ def done(seen: DatasetStorageSnapshot, every: Iterable[DatasetReplicaChange]) ->
         one = known[act.dataset].dataset
         if act.target:
             free[act.target] -= 0 if act.target in one.storages else one.size_bytes
-            new = Replica(storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW)
+            new = DatasetReplica(storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW)
             one = one.holding(new)
         if act.source:
             free[act.source] += one.size_bytes

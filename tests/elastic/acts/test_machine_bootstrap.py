@@ -10,7 +10,7 @@ from subprocess import PIPE
 
 import pytest
 
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
@@ -34,7 +34,7 @@ def named(name: str) -> Iterator[None]:
         yield
 
 
-def said(preparing: MachineBootstrap) -> str:
+def said(preparing: NewMachineBootstrap) -> str:
     """Return what is refused about it."""
     with pytest.raises(ConfigError) as told:
         preparing.prepare(NODE, ())
@@ -45,7 +45,7 @@ def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Pa
     """Anything else would end the round of all nodes."""
     mounts = tmp_path / "fstab"
     settings = MachineBootstrapSection(steps="mounts", mounts=str(mounts))
-    preparing = MachineBootstrap(settings=settings, cell=CELL)
+    preparing = NewMachineBootstrap(settings=settings, cell=CELL)
 
     assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)
     mounts.write_bytes(b"\xff")

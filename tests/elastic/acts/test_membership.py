@@ -13,7 +13,7 @@ import pytest
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.elastic.acts import cell_host_membership
 from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -72,7 +72,7 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembers
     """Return a cell with one host."""
     monkeypatch.setattr(cell_host_membership, "execution_hosts", hosts)
     monkeypatch.setattr(cell_host_membership, "resolve_host_address", lambda _: "10.0.0.9")
-    preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
+    preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
     return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
 
@@ -175,7 +175,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
     settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
-    cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
+    cell = replace(cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=note(done))
     monkeypatch.setattr(cell_host_membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
@@ -264,7 +264,7 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress
     """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     cell = GridEngineCell(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
-    preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
+    preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
     site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()

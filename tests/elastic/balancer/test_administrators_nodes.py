@@ -15,7 +15,7 @@ from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostRemovalProgress
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -34,7 +34,7 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     told = administrator_node_requests.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -43,7 +43,7 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
     administrator_node_requests.record_node_change_request(
-        "alpha-n10.cluster", AdministratorRequestKind.DRAIN, place(world)
+        "alpha-n10.cluster", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
@@ -54,10 +54,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(60)
     kept = world.nodes()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.FREE, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -67,7 +67,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -76,7 +76,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(60)
 
     plan = world.round()
@@ -89,7 +89,9 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.DRAIN, place(world))
+    administrator_node_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
@@ -101,10 +103,12 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.DRAIN, place(world))
+    administrator_node_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
+    )
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -112,9 +116,11 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.DRAIN, place(world))
+    administrator_node_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.FREE, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -122,17 +128,19 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.DRAIN, place(world))
+    administrator_node_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorRequestKind.KEEP, place(world))
+    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-@pytest.mark.parametrize("wish", [AdministratorRequestKind.DRAIN, AdministratorRequestKind.KEEP])
-def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: AdministratorRequestKind) -> None:
+@pytest.mark.parametrize("wish", [AdministratorNodeRequestKind.DRAIN, AdministratorNodeRequestKind.KEEP])
+def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: AdministratorNodeRequestKind) -> None:
     kept = BalancerStateRows(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
@@ -143,7 +151,9 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: A
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrator_node_requests.record_node_change_request("alpha-n9", AdministratorRequestKind.DRAIN, place(world))
+        administrator_node_requests.record_node_change_request(
+            "alpha-n9", AdministratorNodeRequestKind.DRAIN, place(world)
+        )
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
@@ -152,7 +162,7 @@ def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_history_tells_what_was_done_oldest_first(world: World) -> None:
-    told = [one.sentence for one in administrator_node_requests.load_last_balancer_rounds(2, place(world))]
+    told = [one.sentence for one in administrator_node_requests.load_last_node_changing_rounds(2, place(world))]
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
@@ -169,7 +179,9 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrator_node_requests.record_node_change_request(name, AdministratorRequestKind.KEEP, place(world))
+            administrator_node_requests.record_node_change_request(
+                name, AdministratorNodeRequestKind.KEEP, place(world)
+            )
         return plan
 
     monkeypatch.setattr(BalancerRoundRunner, "decide", decided)
@@ -188,7 +200,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
         monkeypatch.undo()
-        administrator_node_requests.record_node_change_request(host, AdministratorRequestKind.KEEP, place(world))
+        administrator_node_requests.record_node_change_request(host, AdministratorNodeRequestKind.KEEP, place(world))
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)

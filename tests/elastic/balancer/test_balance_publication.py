@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.published_balancer_figures import BalancerRoundOutcome, count_balancer_round_figures
+from gridbridge.decisions.elastic.published_balancer_figures import (
+    BalancerRoundNodeChanges,
+    count_balancer_round_figures,
+)
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.elastic.store.published_balance_file import publish_balancer_round, publish_round_without_cell
+from gridbridge.elastic.store.published_balance_file import publish_balancer_round, publish_round_without_cell_answer
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.metric_families import elastic_metric_families
@@ -18,7 +21,7 @@ SEEN = situation(instance("n1", (1,)))
 PLAN = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES)
 
 
-def publish(folder: Path, done: BalancerRoundOutcome) -> None:
+def publish(folder: Path, done: BalancerRoundNodeChanges) -> None:
     """Publish a round."""
     counted = count_balancer_round_figures(SEEN, RecentlyEndedTasks(), "all.q")
     publish_balancer_round("alpha", SEEN, PLAN, counted, done, str(folder))
@@ -26,9 +29,9 @@ def publish(folder: Path, done: BalancerRoundOutcome) -> None:
 
 def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
     folder = tmp_path / "published"
-    publish(folder, BalancerRoundOutcome(added={"usual": 2}))
-    publish(folder, BalancerRoundOutcome(added={"usual": 1}))
-    publish_round_without_cell("alpha", NOON, "no answer", folder=str(folder))
+    publish(folder, BalancerRoundNodeChanges(added={"usual": 2}))
+    publish(folder, BalancerRoundNodeChanges(added={"usual": 1}))
+    publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(folder))
 
     found = published_balance_file.read_published_balance(str(folder))
     assert found is not None
@@ -38,8 +41,8 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 
 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
-    publish(tmp_path, BalancerRoundOutcome())
-    publish_round_without_cell("alpha", NOON, "no answer", folder=str(tmp_path))
+    publish(tmp_path, BalancerRoundNodeChanges())
+    publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = published_balance_file.read_published_balance(str(tmp_path))
     assert shown is not None
     told = {one.name: [each.value for each in one.samples] for one in elastic_metric_families(shown)}
@@ -50,7 +53,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
 
 def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
     (tmp_path / "balance.json").write_text("{")
-    publish(tmp_path, BalancerRoundOutcome(added={"usual": 2}))
+    publish(tmp_path, BalancerRoundNodeChanges(added={"usual": 2}))
 
     found = published_balance_file.read_published_balance(str(tmp_path))
     assert found is not None
@@ -60,6 +63,6 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
 def test_a_folder_that_cannot_be_made_ends_no_round(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
-        publish(tmp_path / "file" / "in", BalancerRoundOutcome())
+        publish(tmp_path / "file" / "in", BalancerRoundNodeChanges())
 
     assert "event=not_shown" in caplog.text

@@ -15,7 +15,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_service, observed_or_saved_cell
-from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions, PublishingBalancerRound
+from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
 from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
@@ -23,7 +23,7 @@ from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
-from gridbridge.model.elastic.published_balance import PublishedPoolCounters
+from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
@@ -132,7 +132,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(balance_service, "drop_root_to_account", leave_root)
-    monkeypatch.setattr(balance_service, "BalanceDaemon", Mock(side_effect=ClusterStateUnknown("enough")))
+    monkeypatch.setattr(balance_service, "BalancerDaemon", Mock(side_effect=ClusterStateUnknown("enough")))
 
     with pytest.raises(ClusterStateUnknown):
         balance_service.run_one_balancer_round(wanted)
@@ -237,7 +237,7 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(wanted: Balancer
         systemd.bind(name)
         environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "300000000"}
         life_sign = ServiceHeartbeat(f"{tmp_path}/lock", environment)
-        with BalanceDaemon(slow, Clock(), life_sign).open_cycle():
+        with BalancerDaemon(slow, Clock(), life_sign).open_cycle():
             during = systemd.recv(4096).decode().split("\n")
         life_sign.beat()
         after = systemd.recv(4096).decode().split("\n")
@@ -286,7 +286,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
-    assert (PublishedPoolCounters(pool="usual", added=1),) == found.pools
+    assert (PublishedPoolNodeCounters(pool="usual", added=1),) == found.pools
     assert 0.5 == found.cost_hour
 
 
@@ -314,7 +314,7 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
-        daemon = BalanceDaemon(replace(wanted, is_acting=is_acting), Clock())
+        daemon = BalancerDaemon(replace(wanted, is_acting=is_acting), Clock())
         with pytest.raises(ClusterStateUnknown), daemon.open_cycle():
             raise ClusterStateUnknown("no answer")
 

@@ -15,13 +15,18 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostIdleCheck,
+    HostCheckBeforeRemoval,
     HostJoinStep,
     MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerNodeAct, DueNodeAct, NodeStateCause
+from gridbridge.model.elastic.owned_nodes import (
+    AdministratorNodeRequestKind,
+    BalancerNodeAct,
+    DueNodeAct,
+    NodeStateCause,
+)
 from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -320,7 +325,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -440,7 +445,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.DRAIN)
+        BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -777,7 +782,7 @@ def test_what_is_meant_is_kept_before_it_is_done(world: World, monkeypatch: pyte
     """A kill after a node was closed leaves none closed that counts as one that works."""
     killed, seen = list[str](), list[dict[str, str]]()
 
-    def look(host: str) -> HostIdleCheck:
+    def look(host: str) -> HostCheckBeforeRemoval:
         monkeypatch.undo()
         killed.append(host)
         raise Killed

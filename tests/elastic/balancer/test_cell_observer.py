@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer import observed_or_saved_cell
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
-    SavedBalancerRound,
+    SavedBalancerRoundInput,
     SavedBatchProgramOutputs,
     WaitingJobsHistory,
 )
@@ -108,7 +108,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     safe_files.replace_file_atomically(
         f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(ROOM)
     )
-    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
+    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
         patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
@@ -124,7 +124,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
 
 def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
-    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
+    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     with (
         patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
         patch.object(

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.decisions.elastic import clock_step
 from gridbridge.elastic.balancer import balance_service
-from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
+from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
@@ -124,7 +124,7 @@ def test_a_round_follows_the_clock_and_tells_so(
         clock = Clock(wall.timestamp, lambda: 0.0)
         with (
             caplog.at_level(logging.WARNING, balance_service.__name__),
-            BalanceDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
+            BalancerDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
         ):
             pass
 

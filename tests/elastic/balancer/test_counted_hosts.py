@@ -15,12 +15,17 @@ from gridbridge.model.elastic.balance_sections import (
     StandbyNodeSelection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts, StandbyPlan, StandbyPlanCause
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY_AUTO,
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
+)
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
 FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
 ALL = {f"n{at}" for at in range(7)}
-FACTS = StandbyHostFacts(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
+FACTS = HostTagsAndMovableTasks(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
 def seen(*asleep: ElasticNode) -> BalanceSituation:
@@ -31,7 +36,9 @@ def seen(*asleep: ElasticNode) -> BalanceSituation:
     return situation(*hosts, *off, nodes=(*on, *asleep))
 
 
-def squeezed(cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int) -> StandbyPlan:
+def squeezed(
+    cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int
+) -> StandbyOrWakePlan:
     """Return what a squeeze makes of a round."""
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
@@ -63,4 +70,4 @@ def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(asleep
     cell = seen(asleep, node("n6", state="standby"))
 
     assert squeezed(cell, own, wanted, 0, 6).on == ("n6",)
-    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is StandbyPlanCause.NO_STANDBY
+    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is StandbyOrWakePlanCause.NO_STANDBY

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
+from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_loop import ReloadingBalancer
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
@@ -63,9 +63,9 @@ def site(tmp_path: Path) -> Site:
     clock = Clock(steady=lambda: clock_s[0])
     configuration = ReloadableConfiguration(clock, str(path))
 
-    def make(wanted: BalancerRunOptions) -> BalanceDaemon:
+    def make(wanted: BalancerRunOptions) -> BalancerDaemon:
         made.append(wanted)
-        return BalanceDaemon(wanted, clock)
+        return BalancerDaemon(wanted, clock)
 
     lasting = ReloadingBalancer(by(configuration.policy), configuration, by, make)
     return Site(path, lasting, made, clock_s)

@@ -15,7 +15,7 @@ from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRound, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from tests.elastic.balancer.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -102,7 +102,7 @@ class Server:
 
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
-        kept = SavedBalancerRound(now=self.world.now, master="gamma-master")
+        kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
         return cell_queries.parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:

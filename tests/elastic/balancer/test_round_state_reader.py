@@ -207,7 +207,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     database.close()
     monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
-    monkeypatch.setattr(host_tags, "read_host_tags", lambda _: tags)
+    monkeypatch.setattr(host_tags, "query_home_cluster_host_tags", lambda _: tags)
 
     found = balance_preview.preview_balance_plan(
         balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")

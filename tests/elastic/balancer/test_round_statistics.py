@@ -13,9 +13,9 @@ import pytest
 from gridbridge.elastic.acts.ended_tasks_from_accounting import read_stored_task_ends
 from gridbridge.elastic.balancer import observed_or_saved_cell
 from gridbridge.elastic.balancer.round_statistics import (
-    RoundStatisticsFiles,
+    BalancerStatisticsPaths,
     local_accounting_file_path,
-    record_round_statistics,
+    record_balancer_statistics,
 )
 from gridbridge.elastic.store import balancer_statistics_file, saved_round_folder
 from gridbridge.model.cluster import Cluster
@@ -53,7 +53,7 @@ class Round:
     def __init__(self, folder: Path) -> None:
         saved_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
         self.seen: BalanceSituation = replace(
-            observed_or_saved_cell.load_saved_situation(str(folder / "seen")), now=NOW
+            observed_or_saved_cell.load_saved_balance_situation(str(folder / "seen")), now=NOW
         )
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
@@ -61,8 +61,8 @@ class Round:
 
     def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
         """Do a round's part."""
-        seeing = RoundStatisticsFiles(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
-        return record_round_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
+        seeing = BalancerStatisticsPaths(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
+        return record_balancer_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:
         """Let jobs end."""

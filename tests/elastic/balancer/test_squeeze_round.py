@@ -11,7 +11,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePoli
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, NodeStateCause
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 
@@ -136,7 +136,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -166,7 +166,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.KEEP)
+        BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -398,7 +398,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value

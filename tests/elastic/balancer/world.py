@@ -26,7 +26,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
 )
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePolicyName, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlanFigures, BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
@@ -35,7 +35,7 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import (
-    HostIdleCheck,
+    HostCheckBeforeRemoval,
     HostJoinStep,
     HostRemovalProgress,
     MachineToJoinCell,
@@ -370,13 +370,13 @@ class Cell:
         there.is_suspended = there.is_suspended or there.best_effort > 0
         return not there.best_effort
 
-    def look(self, host: str) -> HostIdleCheck:
+    def look(self, host: str) -> HostCheckBeforeRemoval:
         """Tell of a host."""
         self.trouble.may_end()
         if host not in self.hosts:
-            return HostIdleCheck(is_idle=True, is_closed=True, is_listed=False)
+            return HostCheckBeforeRemoval(is_idle=True, is_closed=True, is_listed=False)
         found = self.hosts[host]
-        return HostIdleCheck(is_idle=not found.ends, is_closed=not found.is_open)
+        return HostCheckBeforeRemoval(is_idle=not found.ends, is_closed=not found.is_open)
 
     def halt(self, host: str) -> None:
         """Be told that a host goes off; it has to be closed and idle."""
@@ -574,7 +574,7 @@ class World:
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
 
-    def figures(self) -> BalanceFigures:
+    def figures(self) -> BalancePlanFigures:
         """Return the numbers of a round."""
         plan = self.round()
         assert plan

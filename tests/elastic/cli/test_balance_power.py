@@ -8,10 +8,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.host_power_steps import latest_oar_request_by_node, unfinished_oar_power_requests
+from gridbridge.decisions.elastic.host_power_steps import (
+    latest_oar_power_request_by_node,
+    unfinished_oar_power_requests,
+)
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import HostIdleCheck
+from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from tests.batch.test_power_hooks import call
@@ -48,9 +51,9 @@ class Rack:
             f'kind = "power"\nway = "command"\nprogram = "{program}"\n{powered}'
         )
         self.config.chmod(0o600)
-        self.seen = HostIdleCheck(is_idle=True, is_closed=True)
+        self.seen = HostCheckBeforeRemoval(is_idle=True, is_closed=True)
 
-    def look(self, _: str) -> HostIdleCheck:
+    def look(self, _: str) -> HostCheckBeforeRemoval:
         """Say what OAR tells of each node."""
         return self.seen
 
@@ -100,14 +103,14 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
 @pytest.mark.parametrize(
     ("seen", "status", "noted"),
     [
-        (HostIdleCheck(is_idle=False, is_closed=True), 1, []),
-        (HostIdleCheck(is_idle=False, is_closed=False), 1, []),
-        (HostIdleCheck(is_idle=True, is_closed=False), 75, ["n1\n"]),
+        (HostCheckBeforeRemoval(is_idle=False, is_closed=True), 1, []),
+        (HostCheckBeforeRemoval(is_idle=False, is_closed=False), 1, []),
+        (HostCheckBeforeRemoval(is_idle=True, is_closed=False), 75, ["n1\n"]),
     ],
     ids=["a job is there", "a job started", "one may start"],
 )
 def test_no_node_is_switched_off_that_may_run_a_job(
-    rack: Rack, seen: HostIdleCheck, status: int, noted: list[str]
+    rack: Rack, seen: HostCheckBeforeRemoval, status: int, noted: list[str]
 ) -> None:
     """Minutes may lie between OAR's wish and who does it."""
     rack.seen = seen
@@ -192,7 +195,7 @@ def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
         for file, wish in (("wake.b", OarRequestedPowerState.WAKE), ("sleep.a", OarRequestedPowerState.SLEEP))
     )
 
-    assert latest_oar_request_by_node(notes, 6.0) == {"n1": OarRequestedPowerState.WAKE}
+    assert latest_oar_power_request_by_node(notes, 6.0) == {"n1": OarRequestedPowerState.WAKE}
     assert [one.hosts for one in unfinished_oar_power_requests(notes, {"n1": OarRequestedPowerState.WAKE}, 6.0)] == [
         ("n1",),
         (),

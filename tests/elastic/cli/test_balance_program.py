@@ -21,7 +21,7 @@ from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -47,7 +47,7 @@ def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
     return CliRunner().invoke(balance, ["--config", str(path), *words])
 
 
-FIGURES = BalanceFigures(
+FIGURES = BalancePlanFigures(
     nodes=1, running=1, jobs=0, wanted=0, free=4, slots=4, slots_per_node=4, waited_s=0.0, unchanged_s=None
 )
 PROVIDED = """

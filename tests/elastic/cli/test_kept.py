@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer import administrator_node_requests, balance_jou
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, PoolFailureRecord
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
@@ -47,7 +47,7 @@ def as_json(*words: str) -> object:
 
 def test_status_tells_each_node_and_the_pools(world: World) -> None:
     memory = BalancerStateRows(world.database())
-    memory.ask(NODE, AdministratorRequestKind.KEEP)
+    memory.ask(NODE, AdministratorNodeRequestKind.KEEP)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
     memory.note_round(now, None, 12.5)
@@ -76,7 +76,7 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
 
 def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
     memory = BalancerStateRows(world.database())
-    memory.ask(NODE, AdministratorRequestKind.DRAIN)
+    memory.ask(NODE, AdministratorNodeRequestKind.DRAIN)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
 
@@ -184,6 +184,6 @@ def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [
-        balance_journal.replay_recorded_node_acts(each) for each in kept
+        balance_journal.replay_balancer_round_decision(each) for each in kept
     ]
     assert f"create {NODE}" in kept[0]["actions"]

@@ -122,7 +122,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(tmp_path: Path, mon
     """What it draws itself after each round lies there as well."""
     became = list[str]()
     monkeypatch.setattr(balancer_statistics_file, "drop_root_to_account", became.append)
-    monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
+    monkeypatch.setattr("gridbridge.elastic.cli.plot_command.plot_balancer_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))
 

@@ -8,8 +8,8 @@ import pytest
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute import providers as drivers
 
-from gridbridge.elastic.providers.ec2 import Ec2Provider
-from gridbridge.elastic.providers.libcloud import LibcloudProvider
+from gridbridge.elastic.providers.ec2 import Ec2MachineProvider
+from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
@@ -66,7 +66,7 @@ def settings(section: MachineProviderSection, pool: NodePoolSection) -> Policy:
     )
 
 
-Ec2 = Callable[..., Ec2Provider]
+Ec2 = Callable[..., Ec2MachineProvider]
 
 
 @pytest.fixture
@@ -81,10 +81,10 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
         timeout_s=20,
     )
 
-    def make(**said: object) -> Ec2Provider:
+    def make(**said: object) -> Ec2MachineProvider:
         pool = NodePoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
         made = make_provider_of_pool(settings(section, pool), "small")
-        assert isinstance(made, Ec2Provider)
+        assert isinstance(made, Ec2MachineProvider)
         return made
 
     return make
@@ -101,7 +101,7 @@ def by_ec2(gate: Gate, ec2: Ec2) -> Site:
 
 
 @pytest.fixture
-def labelled(tmp_path: Path) -> LibcloudProvider:
+def labelled(tmp_path: Path) -> LibcloudMachineProvider:
     """Return a provider of libcloud's machines in memory."""
     section = MachineProviderSection(
         kind=ProviderKind.LIBCLOUD,
@@ -114,12 +114,12 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         timeout_s=20,
     )
     made = make_provider_of_pool(settings(section, NodePoolSection(provider="cloud", image="Ubuntu 9.10")), "small")
-    assert isinstance(made, LibcloudProvider)
+    assert isinstance(made, LibcloudMachineProvider)
     return made
 
 
 @pytest.fixture
-def by_libcloud(labelled: LibcloudProvider) -> Site:
+def by_libcloud(labelled: LibcloudMachineProvider) -> Site:
     """Return libcloud's machines in memory as a site."""
     full, busy = BaseHTTPError(403, "quota"), BaseHTTPError(429, "slower")
     return Site(

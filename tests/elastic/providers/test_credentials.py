@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_our_own_is_read(path: Path) -> None:
-    assert {"key": "me", "Secret": SECRET} == private_credentials_files.read_credentials_table(str(path))
+    assert {"key": "me", "Secret": SECRET} == private_credentials_files.read_private_credentials(str(path))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -30,7 +30,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*chmod") as refused:
-        private_credentials_files.read_credentials_table(str(path))
+        private_credentials_files.read_private_credentials(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -50,7 +50,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(path: Path, conten
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:
-        private_credentials_files.read_credentials_table(str(path))
+        private_credentials_files.read_private_credentials(str(path))
     assert SECRET not in str(refused.value)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gridbridge.elastic.providers import ec2 as module
-from gridbridge.elastic.providers.ec2 import Ec2Provider, ec2_error_class
+from gridbridge.elastic.providers.ec2 import Ec2MachineProvider, error_class_of_ec2_code
 from gridbridge.errors import (
     ProviderOutcomeUnknown,
     ProviderOutOfMachines,
@@ -24,11 +24,11 @@ from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.test_console_host_key import ED25519, PRINTED
 
-Ec2 = Callable[..., Ec2Provider]
+Ec2 = Callable[..., Ec2MachineProvider]
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
 
-def instance(provider: Ec2Provider, id_: str) -> dict[str, Any]:
+def instance(provider: Ec2MachineProvider, id_: str) -> dict[str, Any]:
     """Return what the cloud knows of a machine."""
     (group,) = provider.client.describe_instances(InstanceIds=[id_])["Reservations"]
     (found,) = group["Instances"]
@@ -302,7 +302,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     ],
 )
 def test_an_error_code_is_later_or_no_capacity_or_a_failure(code: str, expected: type[Exception]) -> None:
-    assert ec2_error_class(code) is expected
+    assert error_class_of_ec2_code(code) is expected
 
 
 @pytest.mark.parametrize(

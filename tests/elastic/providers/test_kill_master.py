@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.providers.libcloud import LibcloudProvider
+from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path, Trouble(), max_nodes=5, min_nodes=0)
 
 
-def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str]:
+def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> list[str]:
     """Do three rounds with a master's machine and somebody else's; return which are left."""
     for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
         provider.create(name, {MASTER_TAG: tag})
@@ -41,17 +41,17 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     return sorted(one.name for one in provider.machines())
 
 
-def test_the_machine_of_an_idle_master_is_ended_and_no_other(world: World, labelled: LibcloudProvider) -> None:
+def test_the_machine_of_an_idle_master_is_ended_and_no_other(world: World, labelled: LibcloudMachineProvider) -> None:
     assert rounds(world, labelled, kills=True) == ["theirs"]
     assert any("the master's machine" in one and "is ended" in one for one in world.told)
     assert any(": end the master's machine " in one for one in world.told)
 
 
-def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudProvider) -> None:
+def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudMachineProvider) -> None:
     assert rounds(world, labelled, kills=False) == [MASTER, "theirs"]
 
 
-def test_it_stays_while_a_task_waits(world: World, labelled: LibcloudProvider) -> None:
+def test_it_stays_while_a_task_waits(world: World, labelled: LibcloudMachineProvider) -> None:
     world.cell.waits = [timedelta(minutes=5)]
     left = rounds(world, labelled, kills=True)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.qacct import read_task_end_times
-from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, WorkloadLineFault
+from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, WorkloadLineFault
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -22,14 +22,14 @@ def record(**changed: str) -> bytes:
 
 
 def test_a_record_is_a_task() -> None:
-    assert list(read_accounting_tasks([b"# a comment\n", record()])) == [
+    assert list(parse_accounting_tasks([b"# a comment\n", record()])) == [
         (2, RecordedReplayTask(submitted_s=1000, run_s=600, slots=2, waited_s=60, owner="alice", name="failed"))
     ]
 
 
 def test_times_in_milliseconds_are_seen_as_such() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
-    ((_, found),) = read_accounting_tasks([late])
+    ((_, found),) = parse_accounting_tasks([late])
 
     assert isinstance(found, RecordedReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
@@ -38,7 +38,7 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
 def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> None:
     """Its clock tells the start, the master's the submission: so the balancer learns, too."""
     line = record(started="998")
-    ((_, found),) = read_accounting_tasks([line])
+    ((_, found),) = parse_accounting_tasks([line])
     ((end, _, _),) = read_task_end_times(line)
 
     assert isinstance(found, RecordedReplayTask)
@@ -49,10 +49,10 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (record(started="0", ended="0", failed="1"), ReplayExclusion.NEVER_STARTED),
-        (record(failed="24"), ReplayExclusion.PUT_BACK),
-        (record(failed="25"), ReplayExclusion.PUT_BACK),
-        (record(part="1.n2"), ReplayExclusion.PART),
+        (record(started="0", ended="0", failed="1"), ReplayExclusionReason.NEVER_STARTED),
+        (record(failed="24"), ReplayExclusionReason.PUT_BACK),
+        (record(failed="25"), ReplayExclusionReason.PUT_BACK),
+        (record(part="1.n2"), ReplayExclusionReason.PART),
         (b"all.q:n1:alice\n", WorkloadLineFault.FORM),
         (record(submitted="soon"), WorkloadLineFault.FORM),
         (record().rsplit(b":", 4)[0] + b"\n", WorkloadLineFault.FIELDS),
@@ -64,5 +64,5 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
         (b"\xff" * 40 + b"\n", WorkloadLineFault.FORM),
     ],
 )
-def test_what_is_no_task_is_told(line: bytes, why: ReplayExclusion | WorkloadLineFault) -> None:
-    assert list(read_accounting_tasks([line])) == [(1, why)]
+def test_what_is_no_task_is_told(line: bytes, why: ReplayExclusionReason | WorkloadLineFault) -> None:
+    assert list(parse_accounting_tasks([line])) == [(1, why)]

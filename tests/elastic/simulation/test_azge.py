@@ -9,7 +9,7 @@ from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
-from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodeTerms
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodePropertiesAndPrices
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 
 LONG = 5.0  # minutes after which an idle node goes
@@ -24,7 +24,7 @@ def seen(idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: 
 
 def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
     """Return what a round does."""
-    terms = ReplayNodeTerms(min_nodes=least, max_nodes=most, slots=4)
+    terms = ReplayNodePropertiesAndPrices(min_nodes=least, max_nodes=most, slots=4)
     return plan_balance_like_cyclecloud(
         looked, make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()), terms.slots
     )

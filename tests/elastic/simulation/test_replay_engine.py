@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, generate_synthetic_workload
+from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,
-    ReplayNodeTerms,
+    ReplayNodePropertiesAndPrices,
 )
 
-TERMS = ReplayNodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
-ONE_NODE = ReplayNodeTerms(max_nodes=1, min_nodes=1, slots=2)
+TERMS = ReplayNodePropertiesAndPrices(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
+ONE_NODE = ReplayNodePropertiesAndPrices(max_nodes=1, min_nodes=1, slots=2)
 FROM_NOTHING = replace(TERMS, min_nodes=0)
 
 
@@ -31,7 +31,7 @@ def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask
 
 def replay(
     tasks: tuple[RecordedReplayTask, ...],
-    terms: ReplayNodeTerms,
+    terms: ReplayNodePropertiesAndPrices,
     rules: ComparedReplayRules,
     demand: DemandPolicySection | None = None,
 ) -> PolicyReplayResult:
@@ -123,7 +123,7 @@ def replay(
 )
 def test_small_replays_are_as_reckoned_by_hand(
     tasks: tuple[RecordedReplayTask, ...],
-    terms: ReplayNodeTerms,
+    terms: ReplayNodePropertiesAndPrices,
     rules: ComparedReplayRules,
     starts: tuple[float, ...],
     node_s: float,
@@ -158,8 +158,8 @@ def test_begun_units_are_paid_for_whole() -> None:
 
 @pytest.mark.parametrize("rules", list(ComparedReplayRules))
 def test_the_same_seed_gives_the_same_replay(rules: ComparedReplayRules) -> None:
-    asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
-    terms = ReplayNodeTerms(max_nodes=4)
+    asked = SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)
+    terms = ReplayNodePropertiesAndPrices(max_nodes=4)
     first, second = (replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2))
 
     assert first == second
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_replay(rules: ComparedReplayRules) -> None
 
 
 def test_a_workload_has_the_load_that_was_asked_for() -> None:
-    made = generate_synthetic_workload(WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100))
+    made = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=2, load=0.4, slots=100))
     used = sum(one.run_s * one.slots for one in made.tasks)
 
     assert used / (100 * 2 * 86400) == pytest.approx(0.4, rel=0.01)
@@ -186,7 +186,7 @@ TASKS = st.lists(
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
     made: list[RecordedReplayTask], rules: ComparedReplayRules, is_spread: bool, least: int
 ) -> None:
-    terms = ReplayNodeTerms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
+    terms = ReplayNodePropertiesAndPrices(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     found = replay(tasks, terms, rules)
 
@@ -212,7 +212,7 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
     made: list[RecordedReplayTask], rules: ComparedReplayRules
 ) -> None:
     """Rounds are made only where something changed; one each minute gives the same replay."""
-    terms = ReplayNodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
+    terms = ReplayNodePropertiesAndPrices(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
     sparse, dense = (WorkloadReplay(tasks, terms, way).run(), WorkloadReplay(tasks, terms, way, is_dense=True).run())
@@ -222,8 +222,8 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 
 
 def test_the_frontier_has_what_none_beats() -> None:
-    terms = ReplayNodeTerms(max_nodes=4)
-    tasks = generate_synthetic_workload(WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)).tasks
+    terms = ReplayNodePropertiesAndPrices(max_nodes=4)
+    tasks = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)).tasks
     ways = list(vary_policy_settings(make_replay_policy(ComparedReplayRules.SQUEEZE, terms, DemandPolicySection())))
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = find_cost_wait_frontier(found)

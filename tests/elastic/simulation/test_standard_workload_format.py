@@ -4,23 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.simulation.replay_workload import is_standard_workload_line, read_standard_workload_tasks
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, WorkloadLineFault
+from gridbridge.elastic.simulation.replay_workload import is_standard_workload_line, parse_standard_workload_tasks
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, WorkloadLineFault
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
 
 
 def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
-    found = [told for _, told in read_standard_workload_tasks(SAMPLE.read_bytes().splitlines(True))]
+    found = [told for _, told in parse_standard_workload_tasks(SAMPLE.read_bytes().splitlines(True))]
     begin_s = 1767225600.0
 
     assert found == [
         RecordedReplayTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
-        ReplayExclusion.CANCELLED,
+        ReplayExclusionReason.CANCELLED,
         RecordedReplayTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
-        ReplayExclusion.PART,
-        ReplayExclusion.PART,
+        ReplayExclusionReason.PART,
+        ReplayExclusionReason.PART,
         RecordedReplayTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
     ]
 
@@ -28,9 +28,9 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
 @pytest.mark.parametrize(
     ("line", "right"),
     [
-        (b"1 5 10 60 2 -1 -1 4 -1 -1 4 7 1 3 1 -1 -1 -1", ReplayExclusion.PART),
-        (b"1 5 10 0 2 -1 -1 4 -1 -1 5 7 1 3 1 -1 -1 -1", ReplayExclusion.CANCELLED),
-        (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", ReplayExclusion.NEVER_STARTED),
+        (b"1 5 10 60 2 -1 -1 4 -1 -1 4 7 1 3 1 -1 -1 -1", ReplayExclusionReason.PART),
+        (b"1 5 10 0 2 -1 -1 4 -1 -1 5 7 1 3 1 -1 -1 -1", ReplayExclusionReason.CANCELLED),
+        (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", ReplayExclusionReason.NEVER_STARTED),
         (
             b"1 5 -1 60 -1 -1 -1 -1 -1 -1 5 -1 1 -1 1 -1 -1 -1",
             RecordedReplayTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
@@ -38,8 +38,8 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | RecordedReplayTask) -> None:
-    assert list(read_standard_workload_tasks([line])) == [(1, right)]
+def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusionReason | RecordedReplayTask) -> None:
+    assert list(parse_standard_workload_tasks([line])) == [(1, right)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | Re
     ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
 )
 def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: WorkloadLineFault) -> None:
-    found = list(read_standard_workload_tasks([b"; a comment\n", line, b"\n", RIGHT]))
+    found = list(parse_standard_workload_tasks([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
     assert found[0][1] is why

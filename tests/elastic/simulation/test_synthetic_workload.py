@@ -7,11 +7,11 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, generate_synthetic_workload
+from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.replay_outcome import RecordedReplayTask
 
 DAYS, NODE = 70, 16
-ASKED = WorkloadDistribution(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
+ASKED = SyntheticWorkloadSettings(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
 TASKS = generate_synthetic_workload(ASKED).tasks
 BURSTS = [list(some) for _, some in groupby(TASKS, lambda one: (one.submitted_s, one.name, one.slots))]
 
@@ -66,7 +66,7 @@ def test_kinds_are_log_normal_around_twenty_minutes() -> None:
     medians = list[float]()
     for number in range(40):
         by_kind = dict[str, list[float]]()
-        for one in generate_synthetic_workload(WorkloadDistribution(seed=str(number), days=2)).tasks:
+        for one in generate_synthetic_workload(SyntheticWorkloadSettings(seed=str(number), days=2)).tasks:
             by_kind.setdefault(one.name, []).append(math.log(one.run_s))
         medians.extend(statistics.median(times) for times in by_kind.values())
 

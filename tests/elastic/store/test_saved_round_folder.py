@@ -8,12 +8,12 @@ import pytest
 
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedBatchProgramOutputs, WaitingJobsHistory
+from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCUMENTS = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")
-KEPT = SavedBalancerRound(
+KEPT = SavedBalancerRoundInput(
     now=NOON,
     master="m",
     last_change=NOON - timedelta(hours=30),
@@ -75,7 +75,7 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRound(now=NOON))
+    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRoundInput(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])

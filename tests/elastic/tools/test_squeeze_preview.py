@@ -49,7 +49,7 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
-    seen = observed_or_saved_cell.load_saved_situation(str(tmp_path))
+    seen = observed_or_saved_cell.load_saved_balance_situation(str(tmp_path))
     monkeypatch.setattr(squeeze_preview.observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(squeeze_preview.host_tags, "read_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
@@ -175,7 +175,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
 def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], AsUserArguments]) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
-        RootLedger(12, str(tmp_path / "ledger")) as ledger,
+        RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(RootLedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
     ):
         as_user_array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
@@ -187,7 +187,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
-    with RootLedger(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
+    with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.arrays() == ()
         as_user_array_verbs.note_campaign_end(99, ledger, str(tmp_path))
         as_user_array_verbs._acted(asked(told), ledger)
@@ -204,11 +204,11 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     folder = tmp_path / "ledger"
     for number in (12, 13):
         (tmp_path / f"c.{number}").write_bytes(campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",)))
-        with RootLedger(number, str(folder)) as ledger:
+        with RootLedgerOfSubmittedTasks(number, str(folder)) as ledger:
             as_user_array_verbs.note_campaign_end(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == ["c.12"]
-    with RootLedger(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
+    with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
 
@@ -241,10 +241,10 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     monkeypatch.setattr(owner, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
-    with RootLedger(12, folder) as ledger:
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
-    with RootLedger(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
 
@@ -260,7 +260,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     monkeypatch.setattr(owner, "require_ordinary_account", refuse)
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
-    with RootLedger(12, str(folder)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger:
         as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
@@ -292,7 +292,7 @@ def test_nothing_is_intended_for_an_owner_without_an_account(
 ) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
-    with RootLedger(12, str(tmp_path)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(NOBODY, "digest")
         (sent,) = ArraySender(order, ledger, None).submitted()
 
@@ -310,7 +310,7 @@ def test_places_that_an_array_does_not_have_are_refused(
     tmp_path: Path, asked: Callable[[str], AsUserArguments]
 ) -> None:
     """What was held there would stay held."""
-    with RootLedger(12, str(tmp_path)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")
         as_user_array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged.arrays import as_user_array_arguments, earlier_attempts
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
@@ -43,9 +43,9 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
 
 
 @pytest.fixture(name="ledger")
-def _ledger(tmp_path: Path) -> RootLedger:
+def _ledger(tmp_path: Path) -> RootLedgerOfSubmittedTasks:
     """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
-    ledger = RootLedger(7, str(tmp_path / "ledger"))
+    ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
     ledger.require(1000, "abc")
     for number in range(1, 101):
         ledger.intend(number, "beta", f"{number - 1}:1")
@@ -60,7 +60,9 @@ def wanted(tasks: str) -> AsUserArguments:
     return AsUserArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
-def test_each_cluster_is_asked_once_about_all_arrays(asked: Callable[[str], Asked], ledger: RootLedger) -> None:
+def test_each_cluster_is_asked_once_about_all_arrays(
+    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks
+) -> None:
     """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
     require_attempts_ended(wanted("0-99:4"), ledger, 0)
@@ -71,7 +73,7 @@ def test_each_cluster_is_asked_once_about_all_arrays(asked: Callable[[str], Aske
 
 
 def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
-    asked: Callable[[str], Asked], ledger: RootLedger
+    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks
 ) -> None:
     """The id that was found for it may be that of another job, which somebody renamed."""
     words = asked("")
@@ -84,7 +86,7 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
 def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
-    asked: Callable[[str], Asked], ledger: RootLedger, answer: str
+    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, answer: str
 ) -> None:
     asked(answer)
     with pytest.raises(OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"):
@@ -92,7 +94,9 @@ def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
-def test_no_answer_keeps_nothing(asked: Callable[[str], Asked], ledger: RootLedger, answer: str) -> None:
+def test_no_answer_keeps_nothing(
+    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, answer: str
+) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
     require_attempts_ended(wanted("5-6:4"), ledger, 0)
@@ -154,7 +158,7 @@ def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
 
 
 def test_silent_clusters_do_not_use_up_the_time(
-    asked: Callable[[str], Asked], ledger: RootLedger, monkeypatch: pytest.MonkeyPatch
+    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = asked("")
     monkeypatch.setattr(earlier_attempts, "ALL_ASK_S", 0.0)

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from gridbridge.campaigns.store import root_campaign_file_reader
-from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
@@ -52,7 +52,7 @@ class Site:
         self.whole = "".join(f"{line}\n" for line in lines).encode()
         (folder / "c.12").write_bytes(self.whole)
         with self.ledger() as ledger:
-            VerifiedCampaignFiles(12, str(folder)).note(ledger)
+            RootVerifiedCampaignFiles(12, str(folder)).note(ledger)
             for number in range(self._arrays[0]):
                 ledger.intend(number + 1, "beta", self.tasks(number))
                 ledger.submitted(number + 1, str(number + 1))
@@ -62,11 +62,11 @@ class Site:
         """Return the tasks of an array."""
         return f"{number * SIZE}-{number * SIZE + SIZE - 1}:1"
 
-    def ledger(self) -> RootLedger:
+    def ledger(self) -> RootLedgerOfSubmittedTasks:
         """Return root's ledger, as a new call reads it."""
-        return RootLedger(12, str(self._folder / "ledger"))
+        return RootLedgerOfSubmittedTasks(12, str(self._folder / "ledger"))
 
-    def content(self, ledger: RootLedger) -> TasksOfVerifiedFile:
+    def content(self, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
         """Return what a call reads and checks."""
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
@@ -77,11 +77,11 @@ class Site:
             section={},
             is_of_copies=False,
         )
-        brought = VerifiedCampaignFiles(12, str(self._folder))
+        brought = RootVerifiedCampaignFiles(12, str(self._folder))
         brought.note(ledger)
         return TasksOfVerifiedFile(cast("AsUserArguments", order), brought, ledger)
 
-    def send(self, content: TasksOfVerifiedFile, ledger: RootLedger, place: int) -> None:
+    def send(self, content: TasksOfVerifiedFile, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""
         number = self._arrays[place] + 1
         assert ledger.earlier(number, self.tasks(number - 1)) == []

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
@@ -85,7 +85,7 @@ def send(cluster: Cluster, count: int = MANY) -> list[SendProgress]:
     """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
     asked = AsUserArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
-    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
         one = ArraySender(asked, ledger, cast("TasksOfVerifiedFile", cluster))
         sent = one.submitted()
@@ -112,7 +112,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
     waits = counted(monkeypatch)
 
@@ -133,7 +133,7 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
     with monkeypatch.context() as late:
         late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
-    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         assert [row[0] for row in ledger.arrays()] == ["1"]
     send(cluster, 3)
 
@@ -160,7 +160,7 @@ def test_arrays_are_held_until_their_ids_have_room(cluster: Cluster, monkeypatch
 
 def test_nothing_is_submitted_whose_intent_has_no_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
 
     def full(end: int, data: bytes) -> int:

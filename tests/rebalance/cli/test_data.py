@@ -133,7 +133,7 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or "")
+    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
     monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
@@ -150,8 +150,8 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or "")
-    monkeypatch.setattr(dataset_delegation, "revoke_delegation", let.remove)
+    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
+    monkeypatch.setattr(dataset_delegation, "try_revoke_dataset_delegation", let.remove)
     monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
@@ -177,7 +177,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda _: let)
+    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda _: let)
     monkeypatch.setattr(dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
     if begun:
         published_json.publish_rebalance_round_begin(

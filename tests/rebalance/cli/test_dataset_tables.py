@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, Replica
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, RefusedAreaOrDataset
 from gridbridge.rebalance.cli import dataset_tables
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
@@ -13,11 +13,11 @@ from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"
 REPLICAS = (
-    Replica(storage=ODD, size_bytes=1, is_whole=True, checked_at=NOW),
-    Replica(storage=f"{ODD}b", size_bytes=0, is_whole=False, checked_at=NOW, why=ODD),
+    DatasetReplica(storage=ODD, size_bytes=1, is_whole=True, checked_at=NOW),
+    DatasetReplica(storage=f"{ODD}b", size_bytes=0, is_whole=False, checked_at=NOW, why=ODD),
 )
 DATASET = Dataset(name="reads", path=ODD, is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=REPLICAS)
-OUTCOME = DatasetCommandOutcome(dataset=DATASET, refused=(RefusedReplicaArea(what=ODD, reason=ODD),), is_done=False)
+OUTCOME = DatasetCommandOutcome(dataset=DATASET, refused=(RefusedAreaOrDataset(what=ODD, reason=ODD),), is_done=False)
 TELLS: dict[str, Callable[[], int]] = {
     "why": lambda: dataset_tables.print_dataset_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False

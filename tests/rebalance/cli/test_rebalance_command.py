@@ -17,12 +17,12 @@ from gridbridge.model.rebalance.planned_moves import (
     PlacementMove,
     PlacementMoveKind,
     RebalanceMovePlan,
-    RecheckedMoves,
     RejectedMove,
+    ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import rebalance_round_runner
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"
@@ -149,9 +149,9 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(monkeypatch: py
     )
     seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
     advice = RebalanceMovePlan(sentence="decided", moves=moves)
-    planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
+    planned = RebalancePlanWithInputs(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
-    checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
+    checked = ValidAndDroppedMoves(moves=moves[1:], dropped=(dropped,))
     monkeypatch.setattr(rebalance_round_runner, "run_rebalance_round", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
 

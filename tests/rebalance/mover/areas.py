@@ -8,8 +8,8 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
-from gridbridge.rebalance.store.dataset_records import DatasetRecords
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.store.dataset_records import OwnerDatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress
 
@@ -62,7 +62,7 @@ class Site:
     def datasets(self) -> OwnerDatasetsForService:
         """The datasets, as a command that begins sees them."""
         copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
-        return OwnerDatasetsForService(DatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
+        return OwnerDatasetsForService(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
         """Return the folder of a replica."""
@@ -77,10 +77,10 @@ class Site:
         (top / "deep" / "link").symlink_to("../a.txt")
         return str(top)
 
-    def _area(self, name: str, account: str) -> StorageArea:
+    def _area(self, name: str, account: str) -> StorageAreaForAccount:
         path = self.folder / name
         path.mkdir()
-        return StorageArea(
+        return StorageAreaForAccount(
             name=name,
             cluster=name.partition("-")[0],
             path=str(path),

@@ -11,16 +11,16 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageSection
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceTarget
 from gridbridge.rebalance.replicas import dataset_delegation, owner_program, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea, measure_whole_area
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -47,7 +47,7 @@ class Desk:
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
         monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
-        monkeypatch.setattr(dataset_delegation, "list_delegations", self._let)
+        monkeypatch.setattr(dataset_delegation, "list_dataset_delegations", self._let)
         monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
         monkeypatch.setattr(
             replica_reconciler.owner_dataset_wiring, "reachable_storage_areas", lambda _: self.site.areas
@@ -63,7 +63,7 @@ class Desk:
             queues={},
             rebalance=self.rules,
             storage={
-                name: StorageSection(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
+                name: StorageAreaSection(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
                 for name, one in self.site.areas.items()
             },
         )
@@ -75,7 +75,7 @@ class Desk:
 
     def round(
         self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
-    ) -> tuple[RebalancePlan, ReplicaReconciler]:
+    ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
         """Do a round; return what was advised, and who did it."""
         one = ReplicaReconciler(
             self.policy,
@@ -97,14 +97,14 @@ class Desk:
         """Return what owners' processes were asked for by a verb, without the file."""
         return [words[2:] for words in self.asked if words[0] == verb]
 
-    def _let(self) -> list[DatasetDelegation]:
+    def _let(self) -> list[DatasetDelegationFile]:
         return [self._one(dataset.name) for dataset in self.served.listed()]
 
-    def _one(self, name: str) -> DatasetDelegation:
+    def _one(self, name: str) -> DatasetDelegationFile:
         owner = self.owners.get(name, "al")
-        return DatasetDelegation(uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name)
+        return DatasetDelegationFile(uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name)
 
-    def _measure(self, area: StorageArea) -> MeasuredStorageArea:
+    def _measure(self, area: StorageAreaForAccount) -> MeasuredStorageArea:
         found = measure_whole_area(area)
         size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
         return replace(found, size_bytes=size, free_bytes=free)

@@ -14,7 +14,7 @@ from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_dataset_wiring, storage_area_access
@@ -110,13 +110,13 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkey
         clusters={name: Cluster() for name in ("alpha", "beta")},
         queues={},
         storage={
-            "one": StorageSection(cluster="alpha", path=str(tmp_path)),
-            "two": StorageSection(cluster="alpha", path=str(tmp_path), drained=True),
-            "three": StorageSection(cluster="beta", path=str(tmp_path)),
+            "one": StorageAreaSection(cluster="alpha", path=str(tmp_path)),
+            "two": StorageAreaSection(cluster="alpha", path=str(tmp_path), drained=True),
+            "three": StorageAreaSection(cluster="beta", path=str(tmp_path)),
         },
     )
 
-    drained = {name: one.is_drained for name, one in owner_dataset_wiring.reachable_storage_areas(policy).items()}
+    drained = {name: one.is_drained for name, one in owner_dataset_wiring.storage_areas_of_account(policy).items()}
 
     assert drained == {"one": False, "two": True, "three": True}
 

@@ -3,27 +3,27 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from gridbridge.model.rebalance.datasets import ReplicaActRecord
-from gridbridge.rebalance.mover.owner_fair_dataset_queue import FairReplicaActQueue
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
+from gridbridge.rebalance.mover.owner_fair_dataset_queue import OwnerFairReplicaActQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
-def of(*names: str, target: str = "a") -> list[list[ReplicaActRecord]]:
-    return [[ReplicaActRecord(dataset=name, target=target, began_at=NOON)] for name in names]
+def of(*names: str, target: str = "a") -> list[list[ServiceReplicaAct]]:
+    return [[ServiceReplicaAct(dataset=name, target=target, began_at=NOON)] for name in names]
 
 
 def turns_of(
-    groups: list[list[ReplicaActRecord]],
-    before: Iterable[ReplicaActRecord] = (),
+    groups: list[list[ServiceReplicaAct]],
+    before: Iterable[ServiceReplicaAct] = (),
     *,
-    earlier: Iterable[list[ReplicaActRecord]] = (),
+    earlier: Iterable[list[ServiceReplicaAct]] = (),
     into: int = 9,
-) -> FairReplicaActQueue:
-    return FairReplicaActQueue(groups, before, earlier=earlier, most=4, into={"a": into})
+) -> OwnerFairReplicaActQueue:
+    return OwnerFairReplicaActQueue(groups, before, earlier=earlier, most=4, into={"a": into})
 
 
-def begun(turns: FairReplicaActQueue, most: int) -> list[str]:
+def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
     """Return what is begun when so many may be on their way."""
     found = (turns.next() for _ in range(most))
     return [group[0].dataset for group in found if group]
@@ -55,7 +55,7 @@ def test_one_alone_has_all_of_it() -> None:
 
 def test_who_had_a_turn_last_comes_last_in_the_next_round() -> None:
     """A round that begins nothing more after a while would have the first by name alone."""
-    turns = turns_of(of("al/2", "zoe/1"), [ReplicaActRecord(dataset="al/1", target="a", began_at=NOON)])
+    turns = turns_of(of("al/2", "zoe/1"), [ServiceReplicaAct(dataset="al/1", target="a", began_at=NOON)])
 
     assert begun(turns, 1) == ["zoe/1"]
 

@@ -15,11 +15,11 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RecheckedMoves
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, ValidAndDroppedMoves
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import rebalance_round_runner, rebalance_service_account
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
 
@@ -33,20 +33,22 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def decided(
         *_: object, is_of_data: bool, is_acting: bool, **__: object
-    ) -> tuple[RebalancePlan, RecheckedMoves | None]:
+    ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
         begun.append(is_of_data)
         seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
-        planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided"))
-        return planned, RecheckedMoves() if is_acting else None
+        planned = RebalancePlanWithInputs(
+            snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided")
+        )
+        return planned, ValidAndDroppedMoves() if is_acting else None
 
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
-        storage={"disk": StorageSection(cluster="alpha", path="/scratch")},
+        storage={"disk": StorageAreaSection(cluster="alpha", path="/scratch")},
     )
     monkeypatch.setattr(rebalance_round_runner, "load_policy_as_service_account", lambda _: policy)
-    monkeypatch.setattr(rebalance_service_account, "load_policy_and_open_sessions", lambda _: policy)
+    monkeypatch.setattr(rebalance_service_account, "load_policy_begin_ssh_logins", lambda _: policy)
     monkeypatch.setattr(rebalance_round_runner, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(rebalance_round_runner, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(rebalance_round_runner, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))

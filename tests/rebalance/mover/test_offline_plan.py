@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoves,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import snapshot_file_plan
@@ -97,7 +97,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
                 job="j", number=7, size_bytes=8, state=PlacementTaskState.RUNNING, live="a", replicas=("b",), slots=9
             ),
         ),
-        recent=RecentPlacementMoves(
+        recent=RecentPlacementMoveTimes(
             hosts={"a": noon - timedelta(hours=1)},
             replicated={"a": noon - timedelta(hours=2)},
             jobs={"j": noon - timedelta(hours=3)},

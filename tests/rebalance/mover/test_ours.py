@@ -339,7 +339,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monk
     site.datasets.replicate("reads", "beta-disk")
     free = {"beta-disk": 8}  # of nine bytes three have come
 
-    def measured(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
+    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9))
 
     monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
@@ -357,7 +357,7 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
 
-    def full(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
+    def full(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster)
 
     monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", full)
@@ -385,7 +385,7 @@ def test_it_goes_from_an_area_that_has_no_more_room(site: Site, monkeypatch: pyt
     (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
 
-    def measured(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
+    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")

@@ -11,10 +11,10 @@ import pytest
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance import published_rebalance_rounds
-from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
 from gridbridge.privileged.owner_acts import replica_acts
 from gridbridge.rebalance.replicas import dataset_owner_processes, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
 from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 from gridbridge.shell.runner import CompletedProgram
 
@@ -24,13 +24,13 @@ DEEP = "[" * 100_000
 
 def row(name: str, **more: object) -> dict[str, Any]:
     """Return what an owner's process tells of a dataset."""
-    replica = Replica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
+    replica = DatasetReplica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
     one = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=(replica,))
     return {"name": name, "dataset": encode_dataset_record(one) | more, "busy": False}
 
 
-def let(name: str, uid: int = 1) -> DatasetDelegation:
-    return DatasetDelegation(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
+def let(name: str, uid: int = 1) -> DatasetDelegationFile:
+    return DatasetDelegationFile(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
 
 
 @pytest.fixture(name="answering")
@@ -79,7 +79,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
 
-    found = dataset_owner_processes.query_delegated_datasets([let("x"), let("y", 2)])
+    found = dataset_owner_processes.query_owners_for_datasets([let("x"), let("y", 2)])
 
     assert [one.name for one in found] == ["p2/y"]
     assert "unread" in caplog.text
@@ -141,7 +141,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    found = dataset_owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
+    found = dataset_owner_processes.query_owners_for_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
     assert most[0] <= dataset_owner_processes.OWNERS_AT_ONCE
@@ -159,7 +159,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
-    found = dataset_owner_processes.query_delegated_datasets(every)
+    found = dataset_owner_processes.query_owners_for_datasets(every)
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]

@@ -11,7 +11,7 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
@@ -41,7 +41,7 @@ from gridbridge.program import cycle
 from gridbridge.program.decision_journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
-from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
+from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.mover.transferred_task_reader import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
@@ -114,7 +114,7 @@ class Site:
     def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        one = TaskRebalancer(
+        one = WaitingTaskRebalancer(
             self.policy, clock, asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
         )
         planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
@@ -411,7 +411,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         opened_at=site.now - timedelta(seconds=silent_s),
         last_at=site.now,
     )
-    CampaignEventRows(database).put([event])
+    EventAndSuccessRecordRows(database).put([event])
     database.close()
 
     for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceScope.FAIL, name="beta")):
@@ -436,7 +436,7 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
         opened_at=NOON,
         last_at=NOON,
     )
-    CampaignEventRows(database).put([event])
+    EventAndSuccessRecordRows(database).put([event])
     database.close()
 
     planned, _ = site.rebalance()
@@ -445,11 +445,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = TaskRebalancer(site.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(site.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=True)
     one.database.close()
     quiet, _ = site.rebalance()
-    one = TaskRebalancer(site.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(site.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=False)
     one.database.close()
     planned, _ = site.rebalance()
@@ -490,16 +490,14 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
-    published_campaign_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
+    published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
         (RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),),
         (RebalancedTaskAttempt(attempt=1, cluster="beta"),),
     ]
-    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
-        one.number: one for one in tasks
-    }
+    assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
 
 
 class SentSite(Site):

@@ -18,7 +18,12 @@ from gridbridge.cli import main
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
-from gridbridge.model.rebalance.datasets import Dataset, DatasetStorageSnapshot, OwnerRecordedReplicaAct, Replica
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetReplica,
+    DatasetStorageSnapshot,
+    ServiceReplicaActInOwnerFile,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
 from gridbridge.rebalance.replicas import dataset_delegation, dataset_owner_processes, dataset_report, owner_program
@@ -43,30 +48,30 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(dataset_delegation.delegate_own_dataset, "__defaults__", (str(path),))
+    monkeypatch.setattr(dataset_delegation.delegate_dataset_or_why_not, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert dataset_delegation.delegate_own_dataset(name, folder) == ""
-    listed = dataset_delegation.list_delegations(folder)
-    dataset_delegation.revoke_delegation("reads", folder)
+        assert dataset_delegation.delegate_dataset_or_why_not(name, folder) == ""
+    listed = dataset_delegation.list_dataset_delegations(folder)
+    dataset_delegation.try_revoke_dataset_delegation("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert dataset_delegation.delegate_own_dataset("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert dataset_delegation.delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    dataset_delegation.delegate_own_dataset("reads", folder)
+    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -74,12 +79,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        dataset_delegation.delegate_own_dataset(name, folder)
+        dataset_delegation.delegate_dataset_or_why_not(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in dataset_delegation.list_delegations(folder)} == set(many)
+    assert {one.dataset for one in dataset_delegation.list_dataset_delegations(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -93,13 +98,15 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     some = (MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(dataset_owner_processes.query_delegated_datasets(dataset_delegation.list_delegations(folder))),
+        kept=tuple(
+            dataset_owner_processes.query_owners_for_datasets(dataset_delegation.list_dataset_delegations(folder))
+        ),
         areas=tuple(some),
         drained=frozenset("a"),
     )
     rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storage_area_rebalancing.plan_storage_rebalance_round(
-        storage_area_rebalancing.storage_placement_snapshot(seen, rules), rules
+    advice = storage_area_rebalancing.plan_dataset_rebalance_round(
+        storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules), rules
     )
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
@@ -109,7 +116,7 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
 def _row(name: str) -> dict[str, object]:
     """Return what an owner's process tells of a dataset with one replica, at a."""
     checked_at = datetime(2026, 11, 25, tzinfo=UTC)
-    one = Replica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
+    one = DatasetReplica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
     dataset = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=0, sha256="", wished=1, replicas=(one,))
     return {"name": name, "dataset": encode_dataset_record(dataset), "busy": False}
 
@@ -121,7 +128,7 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     monkeypatch.setattr(dataset_delegation, "MOST", 2)
     monkeypatch.setattr(dataset_delegation.refuse_too_many_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
-    told = [dataset_delegation.delegate_own_dataset(name, folder) for name in ("one", "two", "one", "three")]
+    told = [dataset_delegation.delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
@@ -134,7 +141,7 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "the service looks after 2 datasets of yours" in lines[0]
     assert site.datasets.listed() == []
-    assert len(dataset_delegation.list_delegations(folder)) == 2
+    assert len(dataset_delegation.list_dataset_delegations(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
@@ -142,28 +149,28 @@ def test_of_each_person_the_first_many_are_listed(
 ) -> None:
     monkeypatch.setattr(dataset_delegation, "MOST", 55)
 
-    assert len(dataset_delegation.list_delegations(folder)) == 55 < len(many)
+    assert len(dataset_delegation.list_dataset_delegations(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize("text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"])
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    dataset_delegation.delegate_own_dataset("reads", folder)
+    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
-    dataset_delegation.delegate_own_dataset("reads", folder)
+    monkeypatch.setattr(dataset_delegation.try_revoke_dataset_delegation, "__defaults__", (folder,))
+    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert dataset_delegation.list_delegations(folder) == []
+    assert dataset_delegation.list_dataset_delegations(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -185,9 +192,9 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
+    monkeypatch.setattr(dataset_delegation.try_revoke_dataset_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    dataset_delegation.delegate_own_dataset("reads", folder)
+    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -196,7 +203,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -210,12 +217,12 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert dataset_delegation.delegate_own_dataset(name, folder) == ""
+        assert dataset_delegation.delegate_dataset_or_why_not(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        dataset_delegation.revoke_delegation("reads", folder)
+        dataset_delegation.try_revoke_dataset_delegation("reads", folder)
 
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
@@ -227,7 +234,7 @@ def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folde
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -242,13 +249,13 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
         dataset_delegation.add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert dataset_delegation.list_delegations(folder) == []
+    assert dataset_delegation.list_dataset_delegations(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
         dataset_delegation.add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
-    assert dataset_delegation.list_delegations(folder) == []
+    assert dataset_delegation.list_dataset_delegations(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(
@@ -258,9 +265,9 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     one.add("reads", site.tree(), 1)
     now = Clock().now()
     for done in (
-        OwnerRecordedReplicaAct(at=now, target="beta-disk", source="alpha-disk"),
-        OwnerRecordedReplicaAct(at=now, target="gamma-disk", why="it is read-only"),
-        OwnerRecordedReplicaAct(at=now, source="gamma-disk"),
+        ServiceReplicaActInOwnerFile(at=now, target="beta-disk", source="alpha-disk"),
+        ServiceReplicaActInOwnerFile(at=now, target="gamma-disk", why="it is read-only"),
+        ServiceReplicaActInOwnerFile(at=now, source="gamma-disk"),
     ):
         one._records.note_done("reads", done)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
-from gridbridge.model.rebalance.datasets import OwnerRecordedReplicaAct, ReplicaActRecord
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
-from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
+from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_program, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
 from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
@@ -40,7 +40,7 @@ def whole(desk: Desk, name: str = "reads") -> set[str]:
     return set(desk.served.verify(name).dataset.whole)
 
 
-def carried(desk: Desk) -> tuple[ReplicaActRecord, ...]:
+def carried(desk: Desk) -> tuple[ServiceReplicaAct, ...]:
     """Return what the state file has."""
     database = StateFile.open(desk.policy.site.state)
     found = ReplicaActRows(database).all()
@@ -79,7 +79,7 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
 ) -> None:
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
-    old = ReplicaActRecord(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
+    old = ServiceReplicaAct(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
     database = StateFile.open(desk.policy.site.state)
     ReplicaActRows(database).begin([replace(old, ended_at=at)])
     database.close()
@@ -212,8 +212,8 @@ def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(des
     was = record.read_text()
     record.write_text("?")
     with pytest.MonkeyPatch.context() as away:
-        let = [DatasetDelegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
-        away.setattr(letters, "list_delegations", lambda: let)
+        let = [DatasetDelegationFile(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
+        away.setattr(letters, "list_dataset_delegations", lambda: let)
         desk.round()
     record.write_text(was)
     desk.round()
@@ -459,7 +459,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
     def quiesce(words: tuple[str, ...]) -> None:
         if words[0] == "copy":
-            one = TaskRebalancer(desk.policy, Clock(), RebalanceTarget())
+            one = WaitingTaskRebalancer(desk.policy, Clock(), RebalanceTarget())
             one.quiesce(is_quiesced=True)
             one.database.close()
 
@@ -607,7 +607,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = TaskRebalancer(desk.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(desk.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=True)
     one.database.close()
     planned, _ = desk.round()
@@ -677,7 +677,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
 def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
     (here,) = added(desk, 1)
     there = next(name for name in NAMES if name != here)
-    done = OwnerRecordedReplicaAct(at=Clock().now() + timedelta(days=365), target=there)
+    done = ServiceReplicaActInOwnerFile(at=Clock().now() + timedelta(days=365), target=there)
     for _ in range(50):
         desk.served._records.note_done("reads", done)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from gridbridge.campaigns.cli import gridwait as gridwait_module
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.cli.gridsub_check_preview import preview_campaign
+from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission import admission_rules
@@ -80,13 +80,15 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published)
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published
+    )
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(admission_rules.apply_site_admission_rules, "__defaults__", rules)
-    monkeypatch.setattr(admission_rules.require_admission_by_rules, "__defaults__", (*rules, config, published))
-    monkeypatch.setattr(preview_campaign, "__defaults__", (published, config))
+    monkeypatch.setattr(admission_rules.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
+    monkeypatch.setattr(preview_tasks_by_cluster, "__defaults__", (published, config))
     monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))
     monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))
     return tmp_path
@@ -179,7 +181,7 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
 def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_: str, free: int) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
     cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
-    published_campaign_files.publish_campaign_value(cycle, str(site / "published"))
+    published_campaign_files.publish_campaign_value_by_class(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
     _, lines = sub("--check", *array, "--", "run")
@@ -190,7 +192,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     """However long it waits."""
     small = ShownCampaignCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=NOON, clusters=(small,)), str(site / "published")
     )
 
@@ -216,7 +218,7 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
         drains.make_drains_folder(published)
         drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
     cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
-    published_campaign_files.publish_campaign_value(cycle, published)
+    published_campaign_files.publish_campaign_value_by_class(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
 
@@ -331,12 +333,12 @@ def test_what_is_brought_is_as_the_rules_made_it(site: Path, monkeypatch: pytest
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
-        published_campaign_files.publish_campaign_value(shown, str(tmp_path))
+        published_campaign_files.publish_campaign_value_by_class(shown, str(tmp_path))
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
@@ -354,18 +356,18 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(tmp_path: Path, monkeypat
 def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     """Gridsub tells its number first."""
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
-    Timer(0.5, published_campaign_files.publish_campaign_value, [shown, str(tmp_path)]).start()
+    Timer(0.5, published_campaign_files.publish_campaign_value_by_class, [shown, str(tmp_path)]).start()
 
     assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
-    assert published_campaign_files.read_published_campaign_value(ShownCampaigns, str(tmp_path))
+    assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, str(tmp_path))
 
 
 def test_nobody_waits_for_a_campaign_that_is_there_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its owner purged it, or the state file that is there now does not know it."""
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
 
     def pause(_: float) -> None:
-        published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
+        published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith("gridwait: campaign 7 is there no more: it was purged")
@@ -376,7 +378,9 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
     """1 where any of them has a task that failed, whichever it is."""
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path)
+    )
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)

@@ -85,7 +85,7 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_drains_folder(folder)
     gamma = ShownCampaignCluster(name="gamma", kind="oar")
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=datetime.now(UTC), clusters=(gamma,)), folder
     )
 

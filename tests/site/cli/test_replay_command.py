@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
@@ -21,7 +21,7 @@ from gridbridge.state.database.decision_journal_table import JournalledDecisionR
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import POLICY, a_situation, a_transfer, plan_transfers, second
 
-FIGURES = BalanceFigures(
+FIGURES = BalancePlanFigures(
     nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0, unchanged_s=None
 )
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=120)

@@ -77,18 +77,20 @@ def _published(tmp_path: Path) -> Path:
         RebalancedTaskAttempt(attempt=2, cluster="gamma"),
     )
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
-    published_campaign_files.publish_campaign_tasks(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
-    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path))
+    published_campaign_files.publish_campaign_task_file(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
+    )
     return tmp_path
 
 
 def show(published: Path, one: ShownCampaign) -> None:
     """Publish a campaign."""
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
 def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownTaskSendReasons(at=datetime.now(UTC), reasons=REASONS), str(published)
     )
 
@@ -193,10 +195,10 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridsub --retry-failed 7 submits them as another campaign"
     )
-    published_campaign_files.publish_campaign_value(events, str(published))
+    published_campaign_files.publish_campaign_value_by_class(events, str(published))
     assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r has them tried again")
     refused = replace(event, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0)
-    published_campaign_files.publish_campaign_value(replace(events, events=(event, refused)), str(published))
+    published_campaign_files.publish_campaign_value_by_class(replace(events, events=(event, refused)), str(published))
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
@@ -214,7 +216,9 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
         )
         for name in ("beta", "gamma")
     )
-    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=events), str(published))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownCampaignEvents(at=NOON, events=events), str(published)
+    )
 
     assert why(published, "7.1").output.splitlines()[2:] == [
         "  event 0, EXIT_ERROR: 1 task failed at beta",
@@ -314,11 +318,11 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 ) -> None:
     """By the last cycle's numbers."""
     known = {"campaign": 7, "cluster": "beta"} | reason
-    published_campaign_files.publish_campaign_value(
+    published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
     )
     cycle = ShownTaskSendReasons(at=NOON, reasons=(TaskSendReason(**known),))  # type: ignore[arg-type]
-    published_campaign_files.publish_campaign_value(cycle, str(published))
+    published_campaign_files.publish_campaign_value_by_class(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
 
@@ -336,7 +340,7 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
     lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
-    published_campaign_files.publish_campaign_tasks(7, 0, tasks, str(published))
+    published_campaign_files.publish_campaign_task_file(7, 0, tasks, str(published))
 
     assert why(published, "7.0").output.splitlines()[-1].strip() == (
         "a copy of it is at gamma (attempt 2): when it was made, the task had run longer than 95 s"
@@ -358,9 +362,11 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     """And two as two."""
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
     known = {"cause": TaskSendCause.SENT, "sent": number, "free_slots": number}
-    published_campaign_files.publish_campaign_value(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
     reason = TaskSendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
-    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
+    )
 
     lines = why(tmp_path, "7").output.splitlines()
 
@@ -372,9 +378,13 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
 def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     """The event beside it says why."""
     refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
-    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON, events=(refused,)), str(published))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
+    )
     reason = TaskSendReason(campaign=7, cluster="gamma", cause=TaskSendCause.SENT, sent=2, free_slots=2)
-    published_campaign_files.publish_campaign_value(ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published))
+    published_campaign_files.publish_campaign_value_by_class(
+        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published)
+    )
 
     lines = why(published, "7").output.splitlines()
 

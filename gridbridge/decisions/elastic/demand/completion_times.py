@@ -11,9 +11,9 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import elapsed_s
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
-    count_task_pieces_for_host,
+    count_task_pieces_fitting_host,
 )
-from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfShape
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfEqualRequests
 from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup
 
 SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
@@ -22,7 +22,9 @@ SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 Runtimes = Mapping[tuple[str, str], float]  # mean s, by owner and job name
 
 
-def waiting_tasks_slot_seconds(pending_shapes: Iterable[StartableTasksOfShape], runtimes: Runtimes) -> float | None:
+def waiting_tasks_slot_seconds(
+    pending_shapes: Iterable[StartableTasksOfEqualRequests], runtimes: Runtimes
+) -> float | None:
     """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
     for pending_shape in pending_shapes:
@@ -34,7 +36,9 @@ def waiting_tasks_slot_seconds(pending_shapes: Iterable[StartableTasksOfShape], 
     return total
 
 
-def running_tasks_slot_seconds(begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime) -> float | None:
+def running_tasks_slot_seconds_left(
+    begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
+) -> float | None:
     """Return the slot-seconds that running tasks still need; None if a run time is unknown.
 
     A task beyond its usual run time is expected to run on for as long as its excess so far.
@@ -49,10 +53,10 @@ def running_tasks_slot_seconds(begun: Iterable[RunningTaskGroup], runtimes: Runt
 
 
 def first_tasks_for_slots(
-    pending_shapes: Iterable[tuple[StartableTasksOfShape, int]], slots: float
-) -> list[tuple[StartableTasksOfShape, int]]:
+    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], slots: float
+) -> list[tuple[StartableTasksOfEqualRequests, int]]:
     """Return the first waiting tasks that together fill the given number of slots."""
-    first = list[tuple[StartableTasksOfShape, int]]()
+    first = list[tuple[StartableTasksOfEqualRequests, int]]()
     for pending_shape, tasks in pending_shapes:
         fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
         if fitting > 0:
@@ -76,7 +80,9 @@ class TransferQueueSlotsAndDelays:
         self._rooms = rooms  # the queues' full capacity
         self._ground = placement
 
-    def sooner(self, pending_shape: StartableTasksOfShape, boot_s: float, late_s: float) -> tuple[str, float] | None:
+    def sooner(
+        self, pending_shape: StartableTasksOfEqualRequests, boot_s: float, late_s: float
+    ) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if sooner than a new node boots.
 
         `late_s` is the time since the task could first have caused a new node. A queue that
@@ -95,12 +101,12 @@ class TransferQueueSlotsAndDelays:
         name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, pending_shape: StartableTasksOfShape, queue: str) -> bool:
+    def _takes(self, pending_shape: StartableTasksOfEqualRequests, queue: str) -> bool:
         """Say whether a transfer queue would accept such a task."""
         need, rooms = pending_shape.need, self._rooms.get(queue, ())
-        return sum(count_task_pieces_for_host(need, room, self._ground) for room in rooms) >= need.pieces
+        return sum(count_task_pieces_fitting_host(need, room, self._ground) for room in rooms) >= need.pieces
 
-    def take(self, queue: str, pending_shape: StartableTasksOfShape, tasks: int) -> int:
+    def take(self, queue: str, pending_shape: StartableTasksOfEqualRequests, tasks: int) -> int:
         """Reserve the slots of tasks that a transfer queue can start; return how many."""
         if queue not in self._free:
             return tasks
@@ -109,5 +115,5 @@ class TransferQueueSlotsAndDelays:
         return started
 
 
-def _slots_per_task(pending_shape: StartableTasksOfShape) -> int:
+def _slots_per_task(pending_shape: StartableTasksOfEqualRequests) -> int:
     return max(1, pending_shape.need.all_slots)

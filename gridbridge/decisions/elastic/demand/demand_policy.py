@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
-    count_unready_hosts,
+    count_expected_and_unready_hosts,
     elapsed_s,
     nodes_by_name_without_standby,
 )
 from gridbridge.decisions.elastic.demand import completion_times, node_budget
-from gridbridge.decisions.elastic.demand.demand_round_context import DemandRoundContext, prepare_demand_round
+from gridbridge.decisions.elastic.demand.demand_round_context import DemandPolicyRoundFacts, compute_demand_round_facts
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    capacity_of_unopened_hosts,
+    full_capacity_by_transfer_queue,
+    full_capacity_of_unopened_hosts,
     is_node_arriving_in_time,
     most_slots_on_one_host,
     ordinary_queues_by_host,
     requested_host_patterns,
-    transfer_queue_capacity,
 )
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
@@ -30,11 +30,11 @@ from gridbridge.decisions.elastic.demand.scale_up import (
     plan_nodes_for_tasks_without_room,
     refuse_task_that_needs_too_many_nodes,
 )
-from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, pack_tasks_with_alternatives
+from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, pack_tasks_with_alternative_needs
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
-    StartableTasksOfShape,
+    StartableTasksOfEqualRequests,
     demand_without_stuck_jobs,
     jobs_still_stuck,
     mark_jobs_stuck_despite_room,
@@ -43,11 +43,11 @@ from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
     stuck_job_refusals,
 )
 from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
     BalancePlan,
+    BalancePlanFigures,
     BalancePlanReason,
-    BalanceRefusal,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
@@ -60,7 +60,7 @@ class WaitingTaskPacking:
 
     blocks: HostBlocks
     fit: int  # tasks with room
-    left: tuple[tuple[StartableTasksOfShape, int], ...]  # tasks without room
+    left: tuple[tuple[StartableTasksOfEqualRequests, int], ...]  # tasks without room
     buffer: tuple[tuple[TaskRequirement, int], ...]  # missing spare capacity
 
 
@@ -75,7 +75,7 @@ def plan_balance_by_demand(
     The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes -
     removed >= minimum`.
     """
-    context = prepare_demand_round(situation, rules, demand, pools)
+    context = compute_demand_round_facts(situation, rules, demand, pools)
     pending_shapes, refused, watched = _demand(context)
     packed = _packed(context, pending_shapes)
     plan = BalancePlan(
@@ -101,8 +101,10 @@ def plan_balance_by_demand(
 
 
 def _demand(
-    context: DemandRoundContext,
-) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WaitingJobsHistory]]:
+    context: DemandPolicyRoundFacts,
+) -> tuple[
+    tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...], Mapping[int, WaitingJobsHistory]
+]:
     """Return the demand, refusals of other jobs, and the waiting jobs' new history."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
@@ -113,12 +115,12 @@ def _demand(
     return (demand_without_stuck_jobs(demand, rows), (*refused, *stuck_job_refusals(situation, rows)), rows)
 
 
-def _figures(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> BalanceFigures:
+def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> BalancePlanFigures:
     situation = context.situation
     nodes, by_host = nodes_by_name_without_standby(situation), ordinary_queues_by_host(situation)
     usable = [instance for instances in by_host.values() for instance in instances if instance.is_usable]
-    hosts, unready = count_unready_hosts(situation)
-    return BalanceFigures(
+    hosts, unready = count_expected_and_unready_hosts(situation)
+    return BalancePlanFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         failed=sum(node.is_left_over for node in nodes),
@@ -142,17 +144,17 @@ def _figures(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape
     )
 
 
-def _packed(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> WaitingTaskPacking:
+def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
     Tasks that may already add nodes come first, among them those with large requirements.
     """
-    blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfShape, int]]()
+    blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfEqualRequests, int]]()
     in_order = sorted(
         demand, key=lambda pending_shape: (not _is_ripe(pending_shape, context.demand), _size(pending_shape.need))
     )
     for pending_shape in in_order:
-        placed, blocks = pack_tasks_with_alternatives(
+        placed, blocks = pack_tasks_with_alternative_needs(
             pending_shape.needs, pending_shape.tasks, blocks, context.placement
         )
         fit += placed
@@ -167,12 +169,12 @@ def _packed(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
 
 
 def _possible(
-    unplaced: Sequence[tuple[StartableTasksOfShape, int]], context: DemandRoundContext
-) -> tuple[tuple[StartableTasksOfShape, int], ...]:
+    unplaced: Sequence[tuple[StartableTasksOfEqualRequests, int]], context: DemandPolicyRoundFacts
+) -> tuple[tuple[StartableTasksOfEqualRequests, int], ...]:
     """Reduce each task's alternative requirements to the smallest that new nodes could meet."""
     rooms = _whole_host_rooms(context) if any(pending_shape.others for pending_shape, _ in unplaced) else ()
 
-    def chosen(pending_shape: StartableTasksOfShape) -> StartableTasksOfShape:
+    def chosen(pending_shape: StartableTasksOfEqualRequests) -> StartableTasksOfEqualRequests:
         if not pending_shape.others:
             return pending_shape
         needs = (
@@ -185,7 +187,7 @@ def _possible(
     return tuple((chosen(pending_shape), tasks) for pending_shape, tasks in unplaced)
 
 
-def _impossible(context: DemandRoundContext, packed: WaitingTaskPacking) -> Iterator[BalanceRefusal]:
+def _impossible(context: DemandPolicyRoundFacts, packed: WaitingTaskPacking) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return a refusal for each job that no new node could run."""
     rooms = _whole_host_rooms(context) if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left) else ()
     for pending_shape, _ in packed.left:
@@ -193,22 +195,22 @@ def _impossible(context: DemandRoundContext, packed: WaitingTaskPacking) -> Iter
         yield from repeat_refusal_for_jobs(why, pending_shape.jobs)
 
 
-def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
+def _whole_host_rooms(context: DemandPolicyRoundFacts) -> tuple[tuple[str, FreeHostCapacity], ...]:
     """Return each host's capacity as if the host were empty, with the pool of its node."""
     situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
-    rooms = capacity_of_unopened_hosts(situation, ordinary_queues_by_host(situation), context.placement, patterns)
+    rooms = full_capacity_of_unopened_hosts(situation, ordinary_queues_by_host(situation), context.placement, patterns)
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
-def _buffer(context: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
+def _buffer(context: DemandPolicyRoundFacts) -> list[tuple[TaskRequirement, int]]:
     """Return the configured spare capacity as requirements: whole nodes, and slots."""
     own = (context.rules.queue,)
     nodes = TaskRequirement(is_exclusive=True, queues=own), context.demand.spare_nodes
     return [share for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots)) if share[1]]
 
 
-def _is_ripe(pending_shape: StartableTasksOfShape, demand: DemandPolicySection) -> bool:
+def _is_ripe(pending_shape: StartableTasksOfEqualRequests, demand: DemandPolicySection) -> bool:
     return pending_shape.waited_s >= demand.wait_s
 
 
@@ -219,7 +221,10 @@ def _size(need: TaskRequirement) -> tuple[object, ...]:
 
 
 def _grown(
-    plan: BalancePlan, context: DemandRoundContext, packed: WaitingTaskPacking, demand: Sequence[StartableTasksOfShape]
+    plan: BalancePlan,
+    context: DemandPolicyRoundFacts,
+    packed: WaitingTaskPacking,
+    demand: Sequence[StartableTasksOfEqualRequests],
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = context.least - plan.figures.useful
@@ -239,10 +244,10 @@ def _grown(
 
 def _patient(
     plan: BalancePlan,
-    context: DemandRoundContext,
-    ripe: list[tuple[StartableTasksOfShape, int]],
-    pending_shapes: Sequence[StartableTasksOfShape],
-) -> tuple[BalancePlan, list[tuple[StartableTasksOfShape, int]]]:
+    context: DemandPolicyRoundFacts,
+    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
+    pending_shapes: Sequence[StartableTasksOfEqualRequests],
+) -> tuple[BalancePlan, list[tuple[StartableTasksOfEqualRequests, int]]]:
     """Leave out tasks that finish soon without new nodes, here or through a transfer queue."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
@@ -254,7 +259,7 @@ def _patient(
                 return replace(plan, verdict=BalancePlanReason.SOON), []
             ripe = completion_times.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    unserved = list[tuple[StartableTasksOfShape, int]]()
+    unserved = list[tuple[StartableTasksOfEqualRequests, int]]()
     transfer_queues = _elsewhere(context)
     for pending_shape, tasks in ripe:
         late_s = pending_shape.waited_s - demand.wait_s - context.rules.interval_s
@@ -268,7 +273,7 @@ def _patient(
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> float | None:
+def _slot_s(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> float | None:
     """Return the slot-seconds that all tasks need; None if a run time is unknown."""
     situation = context.situation
     usable = [
@@ -280,14 +285,14 @@ def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # the owners of the running tasks are unknown
     begun = (tasks for instance in usable for tasks in instance.begun)
-    running_s = completion_times.running_tasks_slot_seconds(begun, situation.runtimes, situation.now)
+    running_s = completion_times.running_tasks_slot_seconds_left(begun, situation.runtimes, situation.now)
     waiting_s = completion_times.waiting_tasks_slot_seconds(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlotsAndDelays:
+def _elsewhere(context: DemandPolicyRoundFacts) -> completion_times.TransferQueueSlotsAndDelays:
     situation = context.situation
-    rooms = transfer_queue_capacity(
+    rooms = full_capacity_by_transfer_queue(
         situation, context.placement, requested_host_patterns(row.shape for row in situation.cell.waiting)
     )
     return completion_times.TransferQueueSlotsAndDelays(
@@ -295,16 +300,16 @@ def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlo
     )
 
 
-def _could_run(need: TaskRequirement, context: DemandRoundContext) -> bool:
+def _could_run(need: TaskRequirement, context: DemandPolicyRoundFacts) -> bool:
     """Say whether a present host would have enough slots for a task if the host were empty."""
     return any(instance.total >= need.slots and instance.is_usable for instance in context.situation.cell.instances)
 
 
 def _bought(
     plan: BalancePlan,
-    context: DemandRoundContext,
+    context: DemandPolicyRoundFacts,
     packed: WaitingTaskPacking,
-    ripe: list[tuple[StartableTasksOfShape, int]],
+    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
     if not context.offers:
@@ -327,13 +332,16 @@ def _bought(
     return _purchased(replace(plan, refused=tuple(refusals)), context, progress, short)
 
 
-def _purse(context: DemandRoundContext, nodes: int) -> NewNodeLimits:
+def _purse(context: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
     settings = context.rules, context.demand, context.pools
     return new_node_limits_by_budgets(context.situation, *settings, context.most, nodes, context.least)
 
 
 def _first(
-    plan: BalancePlan, context: DemandRoundContext, ripe: list[tuple[StartableTasksOfShape, int]], short: int
+    plan: BalancePlan,
+    context: DemandPolicyRoundFacts,
+    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
+    short: int,
 ) -> BalancePlan:
     """Add the first nodes of a cluster that has no node to compare with."""
     if plan.figures.coming:
@@ -344,7 +352,9 @@ def _first(
     return replace(plan, verdict=verdict if room > 0 else BalancePlanReason.FULL, add=max(0, min(nodes, room)))
 
 
-def _purchased(plan: BalancePlan, context: DemandRoundContext, progress: ScaleUpProgress, short: int) -> BalancePlan:
+def _purchased(
+    plan: BalancePlan, context: DemandPolicyRoundFacts, progress: ScaleUpProgress, short: int
+) -> BalancePlan:
     """Return the plan with the chosen nodes of one pool, or with the standby hosts to wake.
 
     A round that wakes hosts adds no nodes.
@@ -372,7 +382,7 @@ def _purchased(plan: BalancePlan, context: DemandRoundContext, progress: ScaleUp
     )
 
 
-def _minimum(plan: BalancePlan, context: DemandRoundContext, short: int) -> BalancePlan:
+def _minimum(plan: BalancePlan, context: DemandPolicyRoundFacts, short: int) -> BalancePlan:
     """Return the plan with the nodes missing to the minimum, or with the hindrance."""
     limits = _purse(context, plan.figures.nodes)
     for offer in context.offers:

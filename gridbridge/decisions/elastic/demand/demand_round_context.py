@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_arriving_nodes,
     capacity_of_typical_node,
-    capacity_of_unopened_hosts,
-    collect_cell_placement_facts,
-    free_capacity_of_working_hosts,
+    collect_cell_placement_rules,
+    free_capacity_of_open_hosts,
+    full_capacity_of_unopened_hosts,
     requested_host_patterns,
 )
 from gridbridge.decisions.elastic.demand.new_node_offers import (
@@ -25,7 +25,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemandRoundContext:
+class DemandPolicyRoundFacts:
     """The cell, rules, free capacity and new-node offers of one round."""
 
     situation: BalanceSituation
@@ -42,14 +42,14 @@ class DemandRoundContext:
     most: int
 
 
-def prepare_demand_round(
+def compute_demand_round_facts(
     situation: BalanceSituation,
     rules: BalanceSection,
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
-) -> DemandRoundContext:
+) -> DemandPolicyRoundFacts:
     """Compute the facts from which policy demand decides a round."""
-    placement = collect_cell_placement_facts(situation, rules.queue)
+    placement = collect_cell_placement_rules(situation, rules.queue)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     order = rank_nodes_for_removal(situation, pools, demand)
     usual = capacity_of_typical_node(situation, placement, patterns)
@@ -57,12 +57,12 @@ def prepare_demand_round(
     rooms = {offer.name: offer.room for offer in pool_offers}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
-    standing_rooms = free_capacity_of_working_hosts(situation, placement, patterns, tuple(reversed(order)))
+    standing_rooms = free_capacity_of_open_hosts(situation, placement, patterns, tuple(reversed(order)))
     poolless = (node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms)
-    own = capacity_of_unopened_hosts(situation, (*poolless, *(situation.standby or ())), placement, patterns)
+    own = full_capacity_of_unopened_hosts(situation, (*poolless, *(situation.standby or ())), placement, patterns)
     arriving = capacity_of_arriving_nodes(situation, rooms, own, demand.boot_timeout_s)
     least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
-    return DemandRoundContext(
+    return DemandPolicyRoundFacts(
         situation=situation,
         rules=rules,
         demand=demand,

@@ -39,7 +39,7 @@ BY_CALENDAR = frozenset((QueueInstanceStateFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def collect_cell_placement_facts(situation: BalanceSituation, queue: str) -> CellPlacementRules:
+def collect_cell_placement_rules(situation: BalanceSituation, queue: str) -> CellPlacementRules:
     """Collect the cell-wide facts that decide on which hosts a task may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
@@ -151,7 +151,7 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
     return any(instance.is_wanted for instance in instances)
 
 
-def free_capacity_of_working_hosts(
+def free_capacity_of_open_hosts(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str], keep: Sequence[str]
 ) -> HostBlocks:
     """Return the free capacity of hosts that accept tasks, busy hosts first.
@@ -186,7 +186,7 @@ def free_capacity_by_host(
     }
 
 
-def transfer_queue_capacity(
+def full_capacity_by_transfer_queue(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, tuple[FreeHostCapacity, ...]]:
     """Return the full capacity of each transfer queue whose start delay is known."""
@@ -315,7 +315,7 @@ def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]
     return tuple(sorted(largest.items()))
 
 
-def capacity_of_unopened_hosts(
+def full_capacity_of_unopened_hosts(
     situation: BalanceSituation, names: Iterable[str], placement: CellPlacementRules, patterns: frozenset[str]
 ) -> Mapping[str, FreeHostCapacity]:
     """Return the full capacity of hosts that do not accept tasks yet.

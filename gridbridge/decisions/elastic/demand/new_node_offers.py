@@ -11,18 +11,18 @@ from gridbridge.decisions.elastic.demand.task_requirements import TaskRequiremen
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
-    count_task_pieces_for_host,
+    count_task_pieces_fitting_host,
     host_lacks_consumable,
     merge_hosts_of_equal_capacity,
-    missing_queue_resources,
     parse_consumable_amounts,
     queue_accepts_task,
+    requested_resources_queue_lacks,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import ANYBODY, CellConfiguration, ConsumableKind
@@ -213,7 +213,7 @@ def unused_slot_share_of_offer(
     need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer, placement: CellPlacementRules
 ) -> float:
     """Return the share of slots that stays unused on the nodes that some tasks need."""
-    pieces_each = count_task_pieces_for_host(need, offer.room, placement)
+    pieces_each = count_task_pieces_fitting_host(need, offer.room, placement)
     if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
@@ -296,7 +296,7 @@ def new_node_limits_by_budgets(
         hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=None
         if month is None
-        else month - node_budget.estimate_cost_of_existing_nodes(situation, rules, demand, pools, least),
+        else month - node_budget.remaining_month_cost_of_nodes(situation, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )
 
@@ -324,31 +324,31 @@ def why_no_new_node_could_run_task(
     offers: Sequence[PoolOrStandbyOffer],
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
-) -> BalanceRefusal | None:
+) -> NewNodeOrRemovalRefusal | None:
     """Return why no new node could run a task; None if a new node could.
 
     The refusal names the pool whose nodes come closest. A parallel task may use new and present
     hosts together; `rooms` has the present hosts as if they were empty.
     """
     if need.is_on_all:
-        return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
+        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.ALL_HOSTS)
     if need.also:
         parts = (why_no_new_node_could_run_task(part, offers, placement, rooms) for part in need.parts)
         return next(filter(None, parts), None)
     if any(_fits_with_more_nodes(need, offer, placement, rooms) for offer in offers):
         return None
-    if any(count_task_pieces_for_host(need, offer.room, placement) for offer in offers):
-        return BalanceRefusal(cause=BalanceRefusalCause.TOO_SPREAD)
+    if any(count_task_pieces_fitting_host(need, offer.room, placement) for offer in offers):
+        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.TOO_SPREAD)
     causes = [refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
 ORDER = (
-    BalanceRefusalCause.NO_QUEUE,
-    BalanceRefusalCause.NO_ACCESS,
-    BalanceRefusalCause.NO_VALUE,
-    BalanceRefusalCause.TOO_WIDE,
-    BalanceRefusalCause.TOO_MUCH,
+    NewNodeOrRemovalRefusalCause.NO_QUEUE,
+    NewNodeOrRemovalRefusalCause.NO_ACCESS,
+    NewNodeOrRemovalRefusalCause.NO_VALUE,
+    NewNodeOrRemovalRefusalCause.TOO_WIDE,
+    NewNodeOrRemovalRefusalCause.TOO_MUCH,
 )
 
 
@@ -372,45 +372,53 @@ def _fits_with_more_nodes(
 
 def _pieces_of_one_task(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return the number of pieces of one task that fit on a host."""
-    pieces = count_task_pieces_for_host(need, room, placement)
+    pieces = count_task_pieces_fitting_host(need, room, placement)
     return min(pieces, 1) if need.is_apart else pieces
 
 
 def _first_missing(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> BalanceRefusal | None:
+) -> NewNodeOrRemovalRefusal | None:
     return next(_missing_on_host(need, room, placement), None)
 
 
 def _missing_on_host(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> Iterator[BalanceRefusal]:
+) -> Iterator[NewNodeOrRemovalRefusal]:
     parts = [part for part in room.parts if queue_accepts_task(need, part, room, placement)]
     if not parts:
         yield _explain_missing_queue(need, room, placement)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
-        yield BalanceRefusal(cause=BalanceRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest))
+        yield NewNodeOrRemovalRefusal(
+            cause=NewNodeOrRemovalRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest)
+        )
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or host_lacks_consumable(name, room, placement)):
             yield _amount_refusal(name, amount, has.get(name, 0.0))
     texts = {requirement.name: requirement.value for requirement in need.values}
-    missing_in = (missing_queue_resources(need, part, room, placement) for part in parts)
+    missing_in = (requested_resources_queue_lacks(need, part, room, placement) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
-        yield BalanceRefusal(cause=BalanceRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE"))
+        yield NewNodeOrRemovalRefusal(
+            cause=NewNodeOrRemovalRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
+        )
     for requirement in need.values:
         if requirement.name != QNAME:
-            yield BalanceRefusal(cause=BalanceRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value)
+            yield NewNodeOrRemovalRefusal(
+                cause=NewNodeOrRemovalRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value
+            )
 
 
 def _explain_missing_queue(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> BalanceRefusal:
+) -> NewNodeOrRemovalRefusal:
     if excluded := _access_obstacle(need, room, placement):
-        return BalanceRefusal(cause=BalanceRefusalCause.NO_ACCESS, wanted=excluded)
+        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.NO_ACCESS, wanted=excluded)
     words = (*need.queues, *need.named, need.pe, *_requests_with_queue_limits(need, room))
-    return BalanceRefusal(cause=BalanceRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
+    return NewNodeOrRemovalRefusal(
+        cause=NewNodeOrRemovalRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any"
+    )
 
 
 def _access_obstacle(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> str:
@@ -427,9 +435,9 @@ def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -
     return (f"{requirement.name}={requirement.value}" for requirement in need.values if requirement.name in limits)
 
 
-def _amount_refusal(name: str, required: float, has: float) -> BalanceRefusal:
-    return BalanceRefusal(
-        cause=BalanceRefusalCause.TOO_MUCH, name=name, wanted=_format_amount(required), has=_format_amount(has)
+def _amount_refusal(name: str, required: float, has: float) -> NewNodeOrRemovalRefusal:
+    return NewNodeOrRemovalRefusal(
+        cause=NewNodeOrRemovalRefusalCause.TOO_MUCH, name=name, wanted=_format_amount(required), has=_format_amount(has)
     )
 
 

@@ -28,7 +28,7 @@ def remaining_month_budget(situation: BalanceSituation, demand: DemandPolicySect
     return demand.budget_month - situation.spent if demand.budget_month else None
 
 
-def estimate_cost_of_existing_nodes(
+def remaining_month_cost_of_nodes(
     situation: BalanceSituation,
     rules: BalanceSection,
     demand: DemandPolicySection,

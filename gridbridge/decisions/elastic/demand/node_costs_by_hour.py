@@ -59,7 +59,7 @@ def _is_between(value: int, start: int, end: int, around: int) -> bool:
     return (value - start) % around < length
 
 
-def node_cost_since_round(
+def node_costs_since_last_round(
     before: datetime,
     now: datetime,
     nodes: Iterable[BalancerOwnedNode],

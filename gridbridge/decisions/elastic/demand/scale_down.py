@@ -16,9 +16,9 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import HostBlock
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
@@ -104,11 +104,13 @@ def plan_node_removal(
     )
     needed = {name for room, names in packed for name in names if room.is_used}
     spare = plan.figures.staying - least
-    refused, idle = list[BalanceRefusal](), list[str]()
+    refused, idle = list[NewNodeOrRemovalRefusal](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
         cause = next(_demand_removal_hindrances(node, situation, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
-            cause = BalanceRefusal(host=node.name, cause=BalanceRefusalCause.AT_MINIMUM, wanted=str(least))
+            cause = NewNodeOrRemovalRefusal(
+                host=node.name, cause=NewNodeOrRemovalRefusalCause.AT_MINIMUM, wanted=str(least)
+            )
         if cause is None:
             idle.append(node.name)
         else:
@@ -152,23 +154,25 @@ def _demand_removal_hindrances(
     demand: DemandPolicySection,
     instances: list[QueueInstance] | None,
     needed: set[str],
-) -> Iterator[BalanceRefusal]:
+) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value)
+        yield NewNodeOrRemovalRefusal(
+            host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_READY, has=node.state.value
+        )
     if instances is None:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_LISTED)
     if has_running_or_reserved_slots(instances or []):
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.BUSY)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.BUSY)
     if node.name in needed:
-        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NEEDED)
+        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NEEDED)
     yield from _time_hindrances(node, situation, demand)
 
 
 def _time_hindrances(
     node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection
-) -> Iterator[BalanceRefusal]:
+) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return the reasons why it is too early to remove a node.
 
     A node with unknown idle time has been idle since it came up.
@@ -176,13 +180,13 @@ def _time_hindrances(
     since = node.idle_since or node.up_since
     idle_s = (situation.now - since).total_seconds() if since else 0.0
     if idle_s < demand.idle_timeout_s:
-        cause = BalanceRefusalCause.IDLE_BRIEFLY if since else BalanceRefusalCause.UPTIME_UNKNOWN
-        yield BalanceRefusal(
+        cause = NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY if since else NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN
+        yield NewNodeOrRemovalRefusal(
             host=node.name, cause=cause, wanted=f"{demand.idle_timeout_s:g}", has=f"{max(0.0, idle_s):.0f}"
         )
     if would_removal_waste_paid_time(node, situation, demand):
-        yield BalanceRefusal(
+        yield NewNodeOrRemovalRefusal(
             host=node.name,
-            cause=BalanceRefusalCause.PAID if node.up_since else BalanceRefusalCause.UPTIME_UNKNOWN,
+            cause=NewNodeOrRemovalRefusalCause.PAID if node.up_since else NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN,
             has=f"{remaining_paid_time_s(node, situation.now, demand):.0f}",
         )

@@ -14,10 +14,14 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,
-    count_task_pieces_for_host,
+    count_task_pieces_fitting_host,
     merge_hosts_of_equal_capacity,
 )
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceRefusal, BalanceRefusalCause
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlanReason,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +50,9 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
     return tasks
 
 
-def refuse_task_that_needs_too_many_nodes(need: TaskRequirement, progress: ScaleUpProgress) -> BalanceRefusal | None:
+def refuse_task_that_needs_too_many_nodes(
+    need: TaskRequirement, progress: ScaleUpProgress
+) -> NewNodeOrRemovalRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
@@ -60,7 +66,7 @@ def refuse_task_that_needs_too_many_nodes(need: TaskRequirement, progress: Scale
     if not shortages:
         return None
     nodes, may = min(shortages, key=lambda counts: counts[0] - counts[1])
-    return BalanceRefusal(cause=BalanceRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
+    return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
 def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOrStandbyOffer]:
@@ -73,7 +79,7 @@ def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Ite
 
 def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
-    return any(count_task_pieces_for_host(part, room, placement) for part in need.parts)
+    return any(count_task_pieces_fitting_host(part, room, placement) for part in need.parts)
 
 
 def _rank_offer(
@@ -91,7 +97,7 @@ def _environment_choices(
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
         return [need]
-    usable = [choice for choice in choices if count_task_pieces_for_host(choice, offer.room, progress.placement)]
+    usable = [choice for choice in choices if count_task_pieces_fitting_host(choice, offer.room, progress.placement)]
     usable.sort(key=lambda choice: -_free_pieces(choice, progress.blocks, progress.placement))
     return usable or [need]
 
@@ -248,7 +254,7 @@ def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlace
 
 def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return how many pieces of a task a host gets."""
-    pieces = count_task_pieces_for_host(need, room, placement)
+    pieces = count_task_pieces_fitting_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 

@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     FreeHostCapacity,
     HostBlock,
     HostBlocks,
-    count_task_pieces_for_host,
+    count_task_pieces_fitting_host,
     host_capacity_after_placement,
     merge_hosts_of_equal_capacity,
 )
@@ -63,7 +63,7 @@ def _pack_all_parts(
     return blocks
 
 
-def pack_tasks_with_alternatives(
+def pack_tasks_with_alternative_needs(
     needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks that may start with any of several requirements.
@@ -99,7 +99,7 @@ def _pack_into_blocks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks within one node group; return how many fit, and the free capacity left."""
-    room_for = [count_task_pieces_for_host(need, room, placement) for room, _ in blocks]
+    room_for = [count_task_pieces_fitting_host(need, room, placement) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
     if need.is_exclusive:
@@ -151,7 +151,7 @@ def _pack_exclusive_tasks(
     sizes, by_size = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
         by_size[size] += len(names)
-    placed, used = count_hosts_for_exclusive_tasks(need.pieces, tasks, by_size)
+    placed, used = count_exclusive_tasks_and_hosts(need.pieces, tasks, by_size)
     filled = list[HostBlock]()
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
@@ -161,7 +161,7 @@ def _pack_exclusive_tasks(
     return placed, merge_hosts_of_equal_capacity(filled)
 
 
-def count_hosts_for_exclusive_tasks(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
+def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
     """Return how many exclusive tasks fit, and the number of hosts used of each size.
 
     The size of a host is how many pieces of one task fit on the host. Tasks that use hosts

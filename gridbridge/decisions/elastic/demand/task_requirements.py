@@ -15,13 +15,15 @@ from gridbridge.model.elastic.cell_configuration import (
     JobAccessIdentity,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    ResourceComparison,
+    RequestedValueComparison,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
-PLACES = {name: CellResourceDefinition(name=name, relation=ResourceComparison.EQUAL) for name in (HOSTNAME, QNAME)}
+PLACES = {
+    name: CellResourceDefinition(name=name, relation=RequestedValueComparison.EQUAL) for name in (HOSTNAME, QNAME)
+}
 BEYOND = 1e290  # stands for an impossible amount, for any number of slots
 
 
@@ -30,7 +32,7 @@ class RequiredHostValue:
     """A resource value that a host must have."""
 
     name: str
-    relation: ResourceComparison
+    relation: RequestedValueComparison
     value: str
 
 
@@ -75,14 +77,16 @@ class TaskRequirement:
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
-def requirement_of_task_shape(shape: TaskResourceRequests, layout: CellConfiguration, widest: int) -> TaskRequirement:
+def requirement_of_task_requests(
+    shape: TaskResourceRequests, layout: CellConfiguration, widest: int
+) -> TaskRequirement:
     """Return the requirement of a task; `widest` is the number of slots of the largest host.
 
     If the allocation rule of a parallel environment is unknown, a task that fits on one host
     stays on one host. Without -r, qstat shows a job's slots but not its environment.
     """
     if shape.groups:
-        return _join_requirements(requirement_of_task_shape(group, layout, widest) for group in shape.groups)
+        return _join_requirements(requirement_of_task_requests(group, layout, widest) for group in shape.groups)
     named_resources = [(_find_resource(name, layout), text) for name, text in shape.requests]
     requested = [(resource, text) for resource, text in named_resources if resource is not None]
     environments = [
@@ -116,7 +120,9 @@ def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
-def environment_unfit_for_slots(shape: TaskResourceRequests, layout: CellConfiguration) -> ParallelEnvironment | None:
+def environment_that_cannot_split_slots(
+    shape: TaskResourceRequests, layout: CellConfiguration
+) -> ParallelEnvironment | None:
     """Return a parallel environment if no environment can split the task's slots; else None.
 
     Grid Engine never starts a task whose slots are no multiple of the environment's fixed slots
@@ -130,7 +136,7 @@ def environment_unfit_for_slots(shape: TaskResourceRequests, layout: CellConfigu
     )
 
 
-def environment_that_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
+def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
     """Return the first parallel environment and its reason if no environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
@@ -194,7 +200,7 @@ def _amounts(
     """Return the consumables of one piece; per-job amounts are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
-        if resource.counted is ConsumableKind.NO or resource.relation is ResourceComparison.EXCLUSIVE:
+        if resource.counted is ConsumableKind.NO or resource.relation is RequestedValueComparison.EXCLUSIVE:
             continue
         times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
         amounts.append((resource.name, parse_amount_or_impossible(text) * times))
@@ -221,11 +227,11 @@ def parse_amount_or_impossible(text: str) -> float:
 
 
 def _is_exclusive(resource: CellResourceDefinition, text: str) -> bool:
-    return resource.relation is ResourceComparison.EXCLUSIVE and text.lower() in TRUE
+    return resource.relation is RequestedValueComparison.EXCLUSIVE and text.lower() in TRUE
 
 
 def _is_host_value(resource: CellResourceDefinition) -> bool:
-    return resource.counted is ConsumableKind.NO and resource.relation is not ResourceComparison.EXCLUSIVE
+    return resource.counted is ConsumableKind.NO and resource.relation is not RequestedValueComparison.EXCLUSIVE
 
 
 def _required_value(resource: CellResourceDefinition, text: str) -> RequiredHostValue:
@@ -238,16 +244,16 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     The required text may be an expression, such as `!lx-x86`.
     """
     relation = requirement.relation
-    if relation in (ResourceComparison.EQUAL, ResourceComparison.OTHER):
-        return _matches_value(requirement.value, text) == (relation is ResourceComparison.EQUAL)
+    if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
+        return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
     amount, has = parse_amount_or_impossible(requirement.value), parse_amount_or_zero(text)
     if amounts.is_unlimited_amount(text):
-        return relation in (ResourceComparison.AT_MOST, ResourceComparison.LESS)
-    if relation is ResourceComparison.AT_MOST:
+        return relation in (RequestedValueComparison.AT_MOST, RequestedValueComparison.LESS)
+    if relation is RequestedValueComparison.AT_MOST:
         return amount <= has
-    if relation is ResourceComparison.AT_LEAST:
+    if relation is RequestedValueComparison.AT_LEAST:
         return amount >= has
-    return amount < has if relation is ResourceComparison.LESS else amount > has
+    return amount < has if relation is RequestedValueComparison.LESS else amount > has
 
 
 def _matches_value(pattern: str, text: str) -> bool:

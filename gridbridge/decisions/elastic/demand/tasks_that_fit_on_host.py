@@ -78,7 +78,7 @@ class CellPlacementRules:
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
-def count_task_pieces_for_host(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
+def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
     """Return how many pieces of a task requirement fit on a host."""
     if need.slots > max((part.free for part in room.parts), default=0):
         return 0
@@ -99,7 +99,7 @@ def _pieces_in_queue(
     """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
     if not queue_accepts_task(need, part, room, placement):
         return 0
-    if missing_queue_resources(need, part, room, placement):
+    if requested_resources_queue_lacks(need, part, room, placement):
         return 0
     own = dict(part.amounts)
     offered = own.keys() | {name for name, _ in room.amounts}
@@ -128,7 +128,7 @@ def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlac
     return room.is_told and name not in placement.in_cell
 
 
-def missing_queue_resources(
+def requested_resources_queue_lacks(
     need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.

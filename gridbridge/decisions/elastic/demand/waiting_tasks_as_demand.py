@@ -13,19 +13,19 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     why_waiting_jobs_are_no_demand,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
-from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_with_alternatives
+from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_with_alternative_needs
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
-    environment_that_refuses_job,
-    environment_unfit_for_slots,
+    environment_and_why_it_refuses_job,
+    environment_that_cannot_split_slots,
     parse_amount_or_zero,
-    requirement_of_task_shape,
+    requirement_of_task_requests,
 )
 from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import CellPlacementRules, HostBlocks
 from gridbridge.model.elastic.balance_plan import (
-    BalanceRefusal,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests, WaitingJobGroup
@@ -36,7 +36,7 @@ AGAIN = 10  # a stuck job is demand again after this many times stuck_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartableTasksOfShape:
+class StartableTasksOfEqualRequests:
     """Startable waiting tasks with equal requests."""
 
     need: TaskRequirement  # the smallest requirement of a task
@@ -77,7 +77,7 @@ class CellWideFreeResources:
             if environment.slots
         }
 
-    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
+    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
         """Return how many tasks the limits allow, and the refusal of all other tasks.
 
         The allowed tasks are subtracted from the limits. A job that does not request a
@@ -93,20 +93,26 @@ class CellWideFreeResources:
         for name, amount in licences.items():
             has = self._licences[name]
             if (affordable := int(has / amount + 1e-9)) < fit:
-                fit, shortage = (affordable, _shortage(BalanceRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"))
+                fit, shortage = (
+                    affordable,
+                    _shortage(NewNodeOrRemovalRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
+                )
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
+    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
         """Assign tasks to parallel environments, those with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
         environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
         full = _shortage(
-            BalanceRefusalCause.ENVIRONMENT_FULL, environments[0], str(task_slots), str(self._slots[environments[0]])
+            NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL,
+            environments[0],
+            str(task_slots),
+            str(self._slots[environments[0]]),
         )
         for name in environments:
             fitting = min(unplaced, self._slots[name] // task_slots)
@@ -115,22 +121,26 @@ class CellWideFreeResources:
         return tasks - unplaced, full if unplaced else None
 
 
-def _shortage(cause: BalanceRefusalCause, name: str, required: str, has: str) -> BalanceRefusal:
-    return BalanceRefusal(cause=cause, name=name, wanted=required, has=has)
+def _shortage(cause: NewNodeOrRemovalRefusalCause, name: str, required: str, has: str) -> NewNodeOrRemovalRefusal:
+    return NewNodeOrRemovalRefusal(cause=cause, name=name, wanted=required, has=has)
 
 
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...]]:
+) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...]]:
     """Return the tasks that are demand, and a refusal for each other waiting job.
 
     Jobs in `stuck`, given by their lowest job numbers, appear in neither result.
     """
-    pending, refused, limits = (list[StartableTasksOfShape](), list[BalanceRefusal](), CellWideFreeResources(situation))
+    pending, refused, limits = (
+        list[StartableTasksOfEqualRequests](),
+        list[NewNodeOrRemovalRefusal](),
+        CellWideFreeResources(situation),
+    )
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
         if cause is not None:
-            refused.extend(BalanceRefusal(job=job, cause=cause) for job in row.jobs)
+            refused.extend(NewNodeOrRemovalRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
             pending_shape, why = _pending_shape(row, situation, widest, limits)
             refused.extend(repeat_refusal_for_jobs(why, row.jobs))
@@ -139,7 +149,9 @@ def startable_demand_and_refusals(
     return tuple(pending), tuple(refused)
 
 
-def repeat_refusal_for_jobs(refusal: BalanceRefusal | None, jobs: Iterable[int]) -> Iterator[BalanceRefusal]:
+def repeat_refusal_for_jobs(
+    refusal: NewNodeOrRemovalRefusal | None, jobs: Iterable[int]
+) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return a copy of a refusal for each job; nothing if there is no refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
@@ -147,42 +159,42 @@ def repeat_refusal_for_jobs(refusal: BalanceRefusal | None, jobs: Iterable[int])
 
 def _pending_shape(
     row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
-) -> tuple[StartableTasksOfShape, BalanceRefusal | None]:
-    need = requirement_of_task_shape(row.shape, situation.layout, widest)
+) -> tuple[StartableTasksOfEqualRequests, NewNodeOrRemovalRefusal | None]:
+    need = requirement_of_task_requests(row.shape, situation.layout, widest)
     tasks, refusal = _startable(row, need, situation, limits)
-    pending_shape = StartableTasksOfShape(
+    pending_shape = StartableTasksOfEqualRequests(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
         waited_s=_waited_s(row, situation),
         kinds=row.kinds,
-        others=tuple(requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others),
+        others=tuple(requirement_of_task_requests(shape, situation.layout, widest) for shape in row.shape.others),
     )
     return pending_shape, refusal
 
 
 def _startable(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
-) -> tuple[int, BalanceRefusal | None]:
+) -> tuple[int, NewNodeOrRemovalRefusal | None]:
     """Return how many tasks of a group could start, and the refusal of all other tasks."""
-    if rule := environment_unfit_for_slots(row.shape, situation.layout):
+    if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
-        return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
-    name, barred_user = environment_that_refuses_job(row.shape, situation.layout)
+        return 0, _shortage(NewNodeOrRemovalRefusalCause.UNDIVIDED, rule.name, slots, per_host)
+    name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
-        return 0, BalanceRefusal(cause=BalanceRefusalCause.BARRED, name=name, wanted=barred_user)
+        return 0, NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.BARRED, name=name, wanted=barred_user)
     tasks, refusal = limits.take(need, row.tasks - row.capped)
     if refusal is None and row.capped and not tasks:
-        return 0, BalanceRefusal(cause=BalanceRefusalCause.CAPPED)
+        return 0, NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.CAPPED)
     return tasks, refusal
 
 
-def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> BalanceRefusalCause | None:
+def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NewNodeOrRemovalRefusalCause | None:
     """Return why waiting jobs are not demand; None for jobs that are demand."""
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
-    return BalanceRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
+    return NewNodeOrRemovalRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
 
 
 def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
@@ -231,7 +243,7 @@ def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
 
 
 def mark_jobs_stuck_despite_room(
-    pending_shapes: Iterable[StartableTasksOfShape],
+    pending_shapes: Iterable[StartableTasksOfEqualRequests],
     situation: BalanceSituation,
     blocks: HostBlocks,
     placement: CellPlacementRules,
@@ -244,7 +256,7 @@ def mark_jobs_stuck_despite_room(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = (defaultdict[int, list[StartableTasksOfShape]](list), _waiting_tasks_by_row(situation))
+    rows, tasks = (defaultdict[int, list[StartableTasksOfEqualRequests]](list), _waiting_tasks_by_row(situation))
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
     histories = {
@@ -254,7 +266,7 @@ def mark_jobs_stuck_despite_room(
     }
     remaining = blocks
     for pending_shape in (pending_shape for job, row in rows.items() if job not in histories for pending_shape in row):
-        remaining = pack_tasks_with_alternatives(pending_shape.needs, pending_shape.tasks, remaining, placement)[1]
+        remaining = pack_tasks_with_alternative_needs(pending_shape.needs, pending_shape.tasks, remaining, placement)[1]
     return {
         job: _update_watched_jobs(
             WaitingJobsHistory(at=situation.now, tasks=tasks[job]),
@@ -266,8 +278,8 @@ def mark_jobs_stuck_despite_room(
     }
 
 
-def _has_room(row: Iterable[StartableTasksOfShape], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
-    return any(pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0] for pending_shape in row)
+def _has_room(row: Iterable[StartableTasksOfEqualRequests], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
+    return any(pack_tasks_with_alternative_needs(pending_shape.needs, 1, rooms, placement)[0] for pending_shape in row)
 
 
 def _update_watched_jobs(
@@ -286,18 +298,22 @@ def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situ
     return is_recent and history.stuck_since is None and history.tasks <= tasks
 
 
-def stuck_job_refusals(situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]) -> Iterator[BalanceRefusal]:
+def stuck_job_refusals(
+    situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
+) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return a refusal for each stuck job, with the minutes for which the job had room."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
             has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
-            yield from (BalanceRefusal(job=job, cause=BalanceRefusalCause.STUCK, has=has) for job in row.jobs)
+            yield from (
+                NewNodeOrRemovalRefusal(job=job, cause=NewNodeOrRemovalRefusalCause.STUCK, has=has) for job in row.jobs
+            )
 
 
 def demand_without_stuck_jobs(
-    pending_shapes: Iterable[StartableTasksOfShape], rows: Mapping[int, WaitingJobsHistory]
-) -> tuple[StartableTasksOfShape, ...]:
+    pending_shapes: Iterable[StartableTasksOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
+) -> tuple[StartableTasksOfEqualRequests, ...]:
     """Return the demand without jobs that are marked as stuck."""
     return tuple(
         pending_shape

@@ -1,13 +1,13 @@
 """Compute the hardware and initial load of each node of a Ganeti cluster."""
 
 from gridbridge.decisions.elastic.ganeti.node_load import (
-    GanetiHostFacts,
     GanetiInstanceLoad,
+    GanetiNodeHardwareAndTags,
     GanetiNodeLoad,
-    change_counts,
-    instance_location_mismatch,
-    location_tag_pairs,
-    spindle_use_after_change,
+    change_counts_of_keys_by_one,
+    ganeti_location_exclusion_pairs,
+    ganeti_location_mismatch,
+    ganeti_spindle_use_after_change,
 )
 from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
@@ -55,7 +55,7 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
     return used
 
 
-def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiHostFacts, ...]:
+def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
     """Return the constant facts of all nodes.
 
     Memory is the smaller of the recorded value and the computed sum.
@@ -64,12 +64,12 @@ def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiHostFacts, .
     return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
 
 
-def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiHostFacts:
+def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiNodeHardwareAndTags:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
     sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
-    return GanetiHostFacts(
+    return GanetiNodeHardwareAndTags(
         room=recorded - max(0, missing),
         mem=node.mem,
         disk=node.disk,
@@ -98,7 +98,7 @@ def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[s
 
 
 def loads_of_ganeti_instances(
-    cluster: GanetiCluster, hardware: tuple[GanetiHostFacts, ...]
+    cluster: GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
     """Return the load that each instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
@@ -112,7 +112,10 @@ def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]
 
 
 def _load_of_instance(
-    instance: GanetiInstance, apart: tuple[str, ...], desired: tuple[str, ...], hardware: tuple[GanetiHostFacts, ...]
+    instance: GanetiInstance,
+    apart: tuple[str, ...],
+    desired: tuple[str, ...],
+    hardware: tuple[GanetiNodeHardwareAndTags, ...],
 ) -> GanetiInstanceLoad:
     is_on = instance.status is not GanetiInstanceStatus.OFFLINE
     return GanetiInstanceLoad(
@@ -134,7 +137,9 @@ def _load_of_instance(
 
 
 def initial_ganeti_node_loads(
-    cluster: GanetiCluster, node_hardware: tuple[GanetiHostFacts, ...], burdens: tuple[GanetiInstanceLoad, ...]
+    cluster: GanetiCluster,
+    node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
+    burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
     """Return the load of each node as found in the cluster."""
     loads = [_load_of_empty_node(node) for node in cluster.nodes]
@@ -145,11 +150,11 @@ def initial_ganeti_node_loads(
             live_mem=load.live_mem + burden.live_mem,
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
             vcpus=load.vcpus + burden.vcpus,
-            spindle_use=spindle_use_after_change(hardware, load, burden, 1),
+            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
             primaries=load.primaries + 1,
-            tags=change_counts(load.tags, burden.tags, 1),
-            location=load.location + instance_location_mismatch(hardware, burden),
-            pairs=change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
+            tags=change_counts_of_keys_by_one(load.tags, burden.tags, 1),
+            location=load.location + ganeti_location_mismatch(hardware, burden),
+            pairs=change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
         )
         if before is None:
             continue
@@ -157,7 +162,7 @@ def initial_ganeti_node_loads(
         needed = load.peers.get(instance.primary, 0) + burden.kept_mem
         loads[instance.secondary] = load._replace(
             secondaries=load.secondaries + 1,
-            spindle_use=spindle_use_after_change(hardware, load, burden, 1),
+            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
             peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )

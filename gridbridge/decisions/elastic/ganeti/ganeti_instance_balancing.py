@@ -21,16 +21,16 @@ from gridbridge.decisions.elastic.ganeti.ganeti_placement_score import (
     ChangedNodeLoads,
     GanetiInstancePlacement,
     GanetiNodeScoreShare,
-    ganeti_node_loads_after_move,
+    ganeti_loads_after_unmirrored_move,
     ganeti_node_score_share,
-    possible_instance_moves,
+    possible_ganeti_instance_moves,
 )
 from gridbridge.decisions.elastic.ganeti.node_load import (
     GanetiInstanceLoad,
     GanetiNodeLoad,
-    do_migration_tags_allow_move,
-    load_with_primary_instance,
-    load_without_primary_instance,
+    do_ganeti_tags_allow_migration,
+    ganeti_load_with_primary,
+    ganeti_load_without_primary,
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, GanetiInstanceMoveKind
 
@@ -75,7 +75,7 @@ class GanetiMoveScoreSums:
         """Return the change of the score sums when an instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
-            load = load_without_primary_instance(self.at.hardware[node], self.at.loads[node], burden)
+            load = ganeti_load_without_primary(self.at.hardware[node], self.at.loads[node], burden)
             changes[burden] = self.change(node, load)
         return changes[burden]
 
@@ -85,7 +85,7 @@ class GanetiMoveScoreSums:
         key = burden, is_forced
         if key not in changes:
             hardware = self.at.hardware[node]
-            load = load_with_primary_instance(hardware, self.at.loads[node], burden, is_forced=is_forced)
+            load = ganeti_load_with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
             changes[key] = None if load is None else self.change(node, load)
         return changes[key]
 
@@ -226,7 +226,7 @@ def _best_move(
     best: tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None = None
     least = now
     for step in _moves_near_best_score(at, changes, now):
-        changed = step.changed or ganeti_node_loads_after_move(at, step.instance, step.target)
+        changed = step.changed or ganeti_loads_after_unmirrored_move(at, step.instance, step.target)
         value = at.score(changed)
         if value < least:
             least, best = value, (value, step, changed)
@@ -286,7 +286,7 @@ def _moves_of_instance(
     if instance not in at.mirrored:
         yield from _moves_to_any_node(at, changes, instance, least)
         return
-    for kind, target, home, changed in possible_instance_moves(at, instance, changes.online):
+    for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
         yield CandidateGanetiMove(
             nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
             instance=instance,
@@ -307,11 +307,11 @@ def _moves_to_any_node(
         (target, taking)
         for target in changes.online
         if target not in (primary, secondary)
-        and do_migration_tags_allow_move(source, at.hardware[target])
+        and do_ganeti_tags_allow_migration(source, at.hardware[target])
         and (taking := changes.taking(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:
-        all_loads = ((ganeti_node_loads_after_move(at, instance, target), target) for target, _ in targets)
+        all_loads = ((ganeti_loads_after_unmirrored_move(at, instance, target), target) for target, _ in targets)
         near = [(at.score(changed), target) for changed, target in all_loads]
     else:
         near = changes.nearest(changes.giving(primary, burden), targets, least)

@@ -16,15 +16,15 @@ from gridbridge.decisions.elastic.ganeti.ganeti_hardware_and_load import (
     loads_of_ganeti_instances,
 )
 from gridbridge.decisions.elastic.ganeti.node_load import (
-    GanetiHostFacts,
     GanetiInstanceLoad,
+    GanetiNodeHardwareAndTags,
     GanetiNodeLoad,
-    do_migration_tags_allow_move,
-    float_ratio,
-    load_with_primary_instance,
-    load_with_secondary_copy,
-    load_without_primary_instance,
-    load_without_secondary_copy,
+    divide_like_ieee_754,
+    do_ganeti_tags_allow_migration,
+    ganeti_load_with_primary,
+    ganeti_load_with_secondary,
+    ganeti_load_without_primary,
+    ganeti_load_without_secondary,
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 
@@ -56,7 +56,7 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of the spreads: hbal's wei
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def ganeti_node_score_share(hardware: GanetiHostFacts, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
+def ganeti_node_score_share(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
     """Return the contribution of a node to the cluster's balance score."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
@@ -64,14 +64,14 @@ def ganeti_node_score_share(hardware: GanetiHostFacts, load: GanetiNodeLoad) -> 
     else:
         part, whole = float(load.free_disk), hardware.disk
     return GanetiNodeScoreShare(
-        float_ratio(hardware.room - load.live_mem, hardware.mem),
+        divide_like_ieee_754(hardware.room - load.live_mem, hardware.mem),
         part / whole if whole else 1.0,
-        float_ratio(load.kept_mem, hardware.mem),
-        float_ratio(float_ratio(load.vcpus, hardware.cpus), hardware.speed),
+        divide_like_ieee_754(load.kept_mem, hardware.mem),
+        divide_like_ieee_754(divide_like_ieee_754(load.vcpus, hardware.cpus), hardware.speed),
         float(load.primaries),
         float(copies),
-        float_ratio(load.spindle_use, hardware.most_spindles),
-        float_ratio(load.promised_mem, hardware.mem),
+        divide_like_ieee_754(load.spindle_use, hardware.most_spindles),
+        divide_like_ieee_754(load.promised_mem, hardware.mem),
         float(copies) if load.fails else 0.0,
         float(sum(load.tags.values()) - len(load.tags)) if load.tags else 0.0,
         float(load.location),
@@ -129,7 +129,7 @@ ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new load by changed node
 class GanetiInstancePlacement:
     """The placement of instances on Ganeti nodes, and the nodes' loads; moves change both."""
 
-    hardware: tuple[GanetiHostFacts, ...]
+    hardware: tuple[GanetiNodeHardwareAndTags, ...]
     burdens: list[GanetiInstanceLoad]
     homes: list[tuple[int, int]]  # primary and secondary node of each instance
     movable: tuple[int, ...]
@@ -218,7 +218,7 @@ def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
     )
 
 
-def possible_instance_moves(
+def possible_ganeti_instance_moves(
     at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
     """Yield all moves of a mirrored instance in hbal's order.
@@ -242,17 +242,17 @@ def possible_instance_moves(
             yield GanetiInstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
 
 
-def ganeti_node_loads_after_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
+def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
     """Return the node loads after an instance without a mirror moved to a target."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
-    target_load = load_with_primary_instance(
+    target_load = ganeti_load_with_primary(
         at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
     )
     if target_load is None:
         return {}
     return {
-        primary: load_without_primary_instance(at.hardware[primary], at.loads[primary], burden),
+        primary: ganeti_load_without_primary(at.hardware[primary], at.loads[primary], burden),
         target: target_load,
     }
 
@@ -262,14 +262,14 @@ def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | 
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
-    if not do_migration_tags_allow_move(hardware_p, hardware_s):
+    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):
         return None
-    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = load_with_primary_instance(hardware_s, free_s, burden, is_forced=is_forced)
-    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
+    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = ganeti_load_with_primary(hardware_s, free_s, burden, is_forced=is_forced)
+    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
     if new_p is None:
         return None
-    new_s = load_with_secondary_copy(hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced)
+    new_s = ganeti_load_with_secondary(hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced)
     return new_s and {old_p: new_s, old_s: new_p}
 
 
@@ -277,20 +277,20 @@ def _replace_primary(at: GanetiInstancePlacement, instance: int, target: int) ->
     """Make the target the primary node; the secondary runs the instance for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
-    if not do_migration_tags_allow_move(hardware_p, hardware_s) or not do_migration_tags_allow_move(
+    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s) or not do_ganeti_tags_allow_migration(
         hardware_s, hardware_t
     ):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, target, old_s)
-    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    held = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
-    new_p = held and load_with_primary_instance(hardware_t, at.loads[target], new, is_forced=is_forced)
+    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    held = ganeti_load_with_primary(hardware_s, free_s, new, is_forced=is_forced)
+    new_p = held and ganeti_load_with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
     if held is None or new_p is None:
         return None
-    released = load_without_primary_instance(hardware_s, held, new)
-    new_s = load_with_secondary_copy(hardware_s, released, new, target, is_forced=is_forced)
-    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
+    released = ganeti_load_without_primary(hardware_s, held, new)
+    new_s = ganeti_load_with_secondary(hardware_s, released, new, target, is_forced=is_forced)
+    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 
 
@@ -299,12 +299,12 @@ def _replace_secondary(at: GanetiInstancePlacement, instance: int, target: int) 
     hardware_p = at.hardware[old_p]
     new = at.burden_at(instance, old_p, target)
     is_forced = not at.is_online[old_s]
-    new_s = load_with_secondary_copy(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
+    new_s = ganeti_load_with_secondary(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
     if new_s is None:
         return None
-    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
-    new_p = load_with_primary_instance(hardware_p, free_p, new, is_forced=True)
-    free_s = load_without_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
+    new_p = ganeti_load_with_primary(hardware_p, free_p, new, is_forced=True)
+    free_s = ganeti_load_without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_p and {old_p: new_p, target: new_s, old_s: free_s}
 
 
@@ -312,16 +312,16 @@ def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: in
     """Make the target the primary, and the old primary the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
-    if not do_migration_tags_allow_move(hardware_p, hardware_t):
+    if not do_ganeti_tags_allow_migration(hardware_p, hardware_t):
         return None
     new = at.burden_at(instance, target, old_p)
-    new_p = load_with_primary_instance(hardware_t, at.loads[target], new, is_forced=False)
+    new_p = ganeti_load_with_primary(hardware_t, at.loads[target], new, is_forced=False)
     if new_p is None:
         return None
-    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
+    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
     is_forced = not at.is_online[old_s]
-    new_s = load_with_secondary_copy(hardware_p, free_p, new, target, is_forced=is_forced)
-    free_s = load_without_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    new_s = ganeti_load_with_secondary(hardware_p, free_p, new, target, is_forced=is_forced)
+    free_s = ganeti_load_without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_s and {target: new_p, old_p: new_s, old_s: free_s}
 
 
@@ -329,14 +329,14 @@ def _failover_and_replace(at: GanetiInstancePlacement, instance: int, target: in
     """Make the secondary the primary, and the target the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
-    if not do_migration_tags_allow_move(hardware_p, hardware_s):
+    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, old_s, target)
-    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
+    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = ganeti_load_with_primary(hardware_s, free_s, new, is_forced=is_forced)
     if new_p is None:
         return None
-    new_s = load_with_secondary_copy(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
-    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
+    new_s = ganeti_load_with_secondary(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
+    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
     return new_s and {target: new_s, old_s: new_p, old_p: free_p}

@@ -10,7 +10,7 @@ from math import floor
 
 from gridbridge.decisions.elastic.ganeti.ganeti_instance_balancing import balance_ganeti_instances
 from gridbridge.decisions.elastic.ganeti.ganeti_placement_score import GanetiInstancePlacement, present_ganeti_placement
-from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, load_with_primary_instance
+from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, ganeti_load_with_primary
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
     GanetiInstanceMove,
@@ -33,7 +33,7 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
         _reserve_of_standard_instances(standard, target),
     )
     is_enough = True
-    if not every_ganeti_node_has_reserve(placement, least):
+    if not can_all_ganeti_nodes_hold_reserve(placement, least):
         way, enough = GanetiSqueezeAction.ONLINE, _nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
@@ -75,10 +75,10 @@ def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) 
     )
 
 
-def every_ganeti_node_has_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
+def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
     """Say whether each Ganeti node, offline nodes included, could also hold the reserve."""
     return all(
-        load_with_primary_instance(hardware, load, reserve, is_forced=False) is not None
+        ganeti_load_with_primary(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
     )
 
@@ -128,7 +128,9 @@ def _leaves_reserve(
     if not _has_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
-    return all(tried.is_online[primary] for primary, _ in tried.homes) and every_ganeti_node_has_reserve(tried, reserve)
+    return all(tried.is_online[primary] for primary, _ in tried.homes) and can_all_ganeti_nodes_hold_reserve(
+        tried, reserve
+    )
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
@@ -160,7 +162,7 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -
     return replace(cluster, nodes=nodes, instances=instances)
 
 
-def group_moves_into_parallel_jobs(moves: Sequence[GanetiInstanceMove]) -> list[list[GanetiInstanceMove]]:
+def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[list[GanetiInstanceMove]]:
     """Group consecutive moves that share no node into sets of parallel jobs.
 
     As in hbal, the last set is made as large as possible first.
@@ -199,7 +201,7 @@ def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
     nodes = [names[node.name] for node in before.nodes]
     instances = [(instance.name, "migrate" if instance.status.is_up else "failover") for instance in before.instances]
     lines: list[str] = []
-    for number, jobs in enumerate(group_moves_into_parallel_jobs(plan.moves), 1):
+    for number, jobs in enumerate(group_parallel_ganeti_moves(plan.moves), 1):
         lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
         for job, move in enumerate(jobs, 1):
             lines += [f"  echo job {number}/{job}", "  check"]

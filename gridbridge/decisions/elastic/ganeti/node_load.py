@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 Key = TypeVar("Key")
 
 
-class GanetiHostFacts(NamedTuple):
+class GanetiNodeHardwareAndTags(NamedTuple):
     """The constant facts of a Ganeti node: its hardware and its tags."""
 
     room: int  # MiB of memory for instances
@@ -63,15 +63,15 @@ class GanetiNodeLoad(NamedTuple):
     pairs: Mapping[tuple[str, str], int]  # number of instances, by location and exclusion tag
 
 
-def float_ratio(part: float, whole: float) -> float:
+def divide_like_ieee_754(part: float, whole: float) -> float:
     """Divide as IEEE 754 does: division by zero gives infinity or NaN."""
     if whole:
         return part / whole
     return nan if not part or part != part else (inf if part > 0 else -inf)
 
 
-def load_with_primary_instance(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
+def ganeti_load_with_primary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
     """Return a node's load with one more primary instance; None if the node has no room.
 
@@ -82,7 +82,7 @@ def load_with_primary_instance(
     free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
     if free <= 0 or (burden.is_local and free_disk <= 0):
         return None
-    spindle_use = spindle_use_after_change(hardware, load, burden, 1)
+    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
     free_spindles = _spindles_left(hardware, load, burden)
     if burden.is_local and hardware.is_exclusive and free_spindles < 0:
         return None
@@ -93,7 +93,7 @@ def load_with_primary_instance(
         (fails and not load.fails)
         or promised_mem <= 0
         or (burden.is_local and spindle_use > hardware.most_spindles)
-        or 0 <= hardware.vcpu_ratio < float_ratio(vcpus, hardware.cpus)
+        or 0 <= hardware.vcpu_ratio < divide_like_ieee_754(vcpus, hardware.cpus)
         or (burden.tags and any(tag in load.tags for tag in burden.tags))
     ):
         return None
@@ -109,14 +109,14 @@ def load_with_primary_instance(
         load.peers,
         load.kept_mem,
         fails,
-        change_counts(load.tags, burden.tags, 1),
-        load.location + instance_location_mismatch(hardware, burden),
-        change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
+        change_counts_of_keys_by_one(load.tags, burden.tags, 1),
+        load.location + ganeti_location_mismatch(hardware, burden),
+        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
     )
 
 
-def load_without_primary_instance(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+def ganeti_load_without_primary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
     """Return a node's load without a primary instance."""
     live_mem = load.live_mem - burden.live_mem
@@ -126,20 +126,20 @@ def load_without_primary_instance(
         load.free_disk + burden.disk if burden.is_local else load.free_disk,
         load.vcpus - burden.vcpus,
         _spindles_freed(hardware, load, burden),
-        spindle_use_after_change(hardware, load, burden, -1),
+        ganeti_spindle_use_after_change(hardware, load, burden, -1),
         load.primaries - 1,
         load.secondaries,
         load.peers,
         load.kept_mem,
         hardware.room - live_mem <= load.kept_mem,
-        change_counts(load.tags, burden.tags, -1),
-        load.location - instance_location_mismatch(hardware, burden),
-        change_counts(load.pairs, location_tag_pairs(hardware, burden), -1),
+        change_counts_of_keys_by_one(load.tags, burden.tags, -1),
+        load.location - ganeti_location_mismatch(hardware, burden),
+        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), -1),
     )
 
 
-def load_with_secondary_copy(
-    hardware: GanetiHostFacts,
+def ganeti_load_with_secondary(
+    hardware: GanetiNodeHardwareAndTags,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,
     primary: int,
@@ -154,7 +154,7 @@ def load_with_secondary_copy(
     free_spindles = _spindles_left(hardware, load, burden)
     if hardware.is_exclusive and free_spindles < 0:
         return None
-    spindle_use = spindle_use_after_change(hardware, load, burden, 1)
+    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
     free = hardware.room - load.live_mem
     needed = load.peers.get(primary, 0) + burden.kept_mem
     kept_mem = max(load.kept_mem, needed)
@@ -178,8 +178,8 @@ def load_with_secondary_copy(
     )
 
 
-def load_without_secondary_copy(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
+def ganeti_load_without_secondary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
     """Return a node's load without an instance's secondary copy."""
     before = load.peers.get(primary, 0)
@@ -190,7 +190,7 @@ def load_without_secondary_copy(
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
         free_spindles=_spindles_freed(hardware, load, burden),
-        spindle_use=spindle_use_after_change(hardware, load, burden, -1),
+        spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, -1),
         secondaries=load.secondaries - 1,
         peers=peers,
         kept_mem=kept_mem,
@@ -198,13 +198,13 @@ def load_without_secondary_copy(
     )
 
 
-def do_migration_tags_allow_move(source: GanetiHostFacts, target: GanetiHostFacts) -> bool:
+def do_ganeti_tags_allow_migration(source: GanetiNodeHardwareAndTags, target: GanetiNodeHardwareAndTags) -> bool:
     """Say whether the migration tags allow moves from one node to another."""
     return source.sends <= target.takes
 
 
-def spindle_use_after_change(
-    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+def ganeti_spindle_use_after_change(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> float:
     """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
     if hardware.is_exclusive:
@@ -212,30 +212,32 @@ def spindle_use_after_change(
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
+def _spindles_left(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
     """Return the free spindles after adding an instance; an unknown number counts as no room."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
 
 
-def _spindles_freed(hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
+def _spindles_freed(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def instance_location_mismatch(hardware: GanetiHostFacts, burden: GanetiInstanceLoad) -> int:
+def ganeti_location_mismatch(hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad) -> int:
     """Return by how much a node misses an instance's desired location."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
-def location_tag_pairs(hardware: GanetiHostFacts, burden: GanetiInstanceLoad) -> tuple[tuple[str, str], ...]:
+def ganeti_location_exclusion_pairs(
+    hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad
+) -> tuple[tuple[str, str], ...]:
     """Return each location of a node paired with each exclusion tag of an instance."""
     if not burden.tags or not hardware.locations:
         return ()
     return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
-def change_counts(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+def change_counts_of_keys_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
     """Return the counts with each key increased or decreased by one."""
     if not keys:
         return counts

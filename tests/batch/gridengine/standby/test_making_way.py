@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
@@ -46,7 +46,7 @@ def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> Grid
     document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
     (Path(cell.binaries) / "rows").write_text(document)
     return GridEngineHostMembership(
-        cell=cell, preparing=MachineBootstrap(settings=MachineBootstrapSection(), cell=cell), root=lambda *_: None
+        cell=cell, preparing=NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell), root=lambda *_: None
     )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -118,7 +118,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CampaignPlanExecutor(database, CampaignStatisticsRecorder(database), clock, FailuresSection(), grid).do
+    return CampaignPlanExecutor(database, CycleStatisticsRecorder(database), clock, FailuresSection(), grid).do
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
@@ -140,7 +140,7 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
     do(CampaignCyclePlan(sends=tuple(every)))
 
     assert grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in CampaignEventRows(campaigns.database).open()}
+    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(campaigns.database).open()}
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
@@ -193,7 +193,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     assert grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
     left = [one for one in campaigns.open_arrays() if one.state is ArraySubmissionState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert CampaignEventRows(campaigns.database).open() == ()
+    assert EventAndSuccessRecordRows(campaigns.database).open() == ()
     do(CampaignCyclePlan(resumed=tuple(left)))
     assert grid.calls() == [(3, "gamma"), (4, "gamma")]
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation, WaitingJobsHistory
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalanceSituation,
+    NewNodeOrRemovalRefusalCause,
+    WaitingJobsHistory,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
@@ -28,7 +33,7 @@ def told(
 ) -> tuple[list[int], BalancePlan]:
     """Return the jobs that are told as stuck by a round that knows this of the one before."""
     found = plan(replace(seen, watched=known), **demand)
-    return [one.job for one in found.refused if one.cause is BalanceRefusalCause.STUCK], found
+    return [one.job for one in found.refused if one.cause is NewNodeOrRemovalRefusalCause.STUCK], found
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_a_job_that_is_in_two_rows_is_looked_at_once() -> None:
 def test_it_is_said_for_how_long_there_was_room() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
-    assert {(one.job, explain_job_or_host_refusal(one, BalanceSection())) for one in found.refused} == {
+    assert {(one.job, explain_no_new_node_or_removal(one, BalanceSection())) for one in found.refused} == {
         (job, "there was room for it for 15 min, and it did not start: a quota or an access list may keep it")
         for job in (7, 9)
     }

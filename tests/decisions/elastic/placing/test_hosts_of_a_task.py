@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
-from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause, BalanceSituation
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
+from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanReason,
+    BalanceSituation,
+    NewNodeOrRemovalRefusalCause,
+)
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import ParallelEnvironment, ParallelSlotDistribution, parse_cell_queue
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
@@ -61,7 +66,7 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
 
     assert plan(seen, NEW, 5).add == 2
     assert (few.add, few.verdict) == (0, BalancePlanReason.FULL)
-    assert [(one.job, explain_job_or_host_refusal(one, RULES)) for one in few.refused] == [
+    assert [(one.job, explain_no_new_node_or_removal(one, RULES)) for one in few.refused] == [
         (7, "it needs 2 new nodes at once, and 1 may be added now")
     ]
 
@@ -120,7 +125,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
-    assert [one.cause for one in few.refused] == [BalanceRefusalCause.TOO_FEW]
+    assert [one.cause for one in few.refused] == [NewNodeOrRemovalRefusalCause.TOO_FEW]
     assert (none.wake, none.add) == ((), 0)
 
 
@@ -129,7 +134,7 @@ def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_to
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 
-    assert [one.cause for one in plan(busy, pools).refused] == [BalanceRefusalCause.TOO_FEW]
+    assert [one.cause for one in plan(busy, pools).refused] == [NewNodeOrRemovalRefusalCause.TOO_FEW]
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
@@ -151,7 +156,7 @@ def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
     for number in range(1, 7):
         for sizes in combinations_with_replacement(range(1, pieces + 1), number):
             there = Counter(sizes)
-            done, used = count_hosts_for_exclusive_tasks(pieces, 9, there)
+            done, used = count_exclusive_tasks_and_hosts(pieces, 9, there)
 
             assert used <= there
             assert sum(size * hosts for size, hosts in used.items()) >= done * pieces
@@ -165,7 +170,7 @@ def test_a_task_leaves_as_little_room_unused_as_can_be(hosts: list[int], pieces:
     places = range(len(sizes))
     groups = (group for number in places for group in combinations(places, number + 1))
     sums = [sum(sizes[place] for place in group) for group in groups if _has_largest(sizes, group)]
-    done, used = count_hosts_for_exclusive_tasks(pieces, 1, Counter(sizes))
+    done, used = count_exclusive_tasks_and_hosts(pieces, 1, Counter(sizes))
 
     room = sum(size * number for size, number in used.items())
     assert (done, room) == next(((1, n) for n in sorted(sums) if n >= pieces), (0, 0))
@@ -185,7 +190,7 @@ def _has_largest(sizes: Sequence[int], group: Iterable[int]) -> bool:
     ],
 )
 def test_a_task_has_larger_hosts_before_smaller_ones(pieces: int, there: dict[int, int], used: dict[int, int]) -> None:
-    assert count_hosts_for_exclusive_tasks(pieces, 1, there) == (bool(used), used)
+    assert count_exclusive_tasks_and_hosts(pieces, 1, there) == (bool(used), used)
 
 
 def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:

@@ -5,18 +5,22 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import CellResourceDefinition, ResourceComparison, parse_cell_queue
+from gridbridge.model.elastic.cell_configuration import (
+    CellResourceDefinition,
+    RequestedValueComparison,
+    parse_cell_queue,
+)
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 OWN = (
-    CellResourceDefinition(name="ssd", relation=ResourceComparison.EQUAL),
-    CellResourceDefinition(name="color", relation=ResourceComparison.EQUAL),
-    CellResourceDefinition(name="exclusive", relation=ResourceComparison.EXCLUSIVE, shortcut="excl"),
+    CellResourceDefinition(name="ssd", relation=RequestedValueComparison.EQUAL),
+    CellResourceDefinition(name="color", relation=RequestedValueComparison.EQUAL),
+    CellResourceDefinition(name="exclusive", relation=RequestedValueComparison.EXCLUSIVE, shortcut="excl"),
 )
 ASKED = [
     ("ssd=TRUE", {"ssd": "1"}),
@@ -55,7 +59,7 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [refused.cause for refused in done.refused] == [BalanceRefusalCause.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [NewNodeOrRemovalRefusalCause.NO_VALUE]
     assert done.refused[0].name == value.partition("=")[0]
 
 
@@ -81,7 +85,7 @@ def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict
     done = decided(seen("NONE", dict([value.split("=")]), **asked))
 
     assert (done.figures.fit, done.add) == (0, 0)
-    assert [refused.cause for refused in done.refused] == [BalanceRefusalCause.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [NewNodeOrRemovalRefusalCause.NO_VALUE]
 
 
 def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
@@ -114,7 +118,7 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [(one.cause, one.name) for one in done.refused] == [(BalanceRefusalCause.NO_VALUE, "color")]
+    assert [(one.cause, one.name) for one in done.refused] == [(NewNodeOrRemovalRefusalCause.NO_VALUE, "color")]
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
@@ -137,7 +137,7 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
     assert added("*@@allh*") == 0
     assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
     big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
-    assert (big.add, big.refused[0].cause) == (0, BalanceRefusalCause.NO_QUEUE)
+    assert (big.add, big.refused[0].cause) == (0, NewNodeOrRemovalRefusalCause.NO_QUEUE)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
 
     assert (found.add, found.figures.fit) == (added, fit)
     causes = [one.cause for one in found.refused if one.job == 7]
-    assert causes == ([] if added or fit else [BalanceRefusalCause.NO_VALUE])
+    assert causes == ([] if added or fit else [NewNodeOrRemovalRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [BalanceRefusalCause.NO_QUEUE])
+    assert [one.cause for one in found.refused] == ([] if added else [NewNodeOrRemovalRefusalCause.NO_QUEUE])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(asked
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [BalanceRefusalCause.NO_VALUE])
+    assert [one.cause for one in found.refused] == ([] if added else [NewNodeOrRemovalRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize("name", ["h", "hostname"])
@@ -397,34 +397,36 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (waiting(9, state="hqw"), BalanceRefusalCause.HELD),
-        (waiting(9, is_deferred=True), BalanceRefusalCause.FUTURE),
-        (waiting(9, tasks=4, capped=4), BalanceRefusalCause.CAPPED),
-        (waiting(9, licence="2"), BalanceRefusalCause.LICENCE),
-        (waiting(9, slots=25, pe="round"), BalanceRefusalCause.ENVIRONMENT_FULL),
-        (waiting(9, queues=("be.q",)), BalanceRefusalCause.BEST_EFFORT),
-        (waiting(9, gb_besteffort="TRUE"), BalanceRefusalCause.BEST_EFFORT),
-        (waiting(9, is_campaign=True), BalanceRefusalCause.CAMPAIGN),
-        (waiting(9, slots=5, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
-        (waiting(9, slots=1, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
-        (waiting(9, queues=("gone.q",)), BalanceRefusalCause.NO_QUEUE),
-        (waiting(9, slots=5, pe="smp"), BalanceRefusalCause.TOO_WIDE),
-        (waiting(9, mfree="9G"), BalanceRefusalCause.TOO_MUCH),
-        (waiting(9, gpu="1"), BalanceRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="nan"), BalanceRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="-5G"), BalanceRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="1e400"), BalanceRefusalCause.TOO_MUCH),
-        (waiting(9, slots=2**32 - 1, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
-        (waiting(9, slots=2**31, pe="fill"), BalanceRefusalCause.ENVIRONMENT_FULL),
-        (waiting(9, licence="nan"), BalanceRefusalCause.LICENCE),
-        (waiting(9, arch="sol-sparc"), BalanceRefusalCause.NO_VALUE),
-        (waiting(9, h_rt="25:0:0"), BalanceRefusalCause.NO_QUEUE),
-        (waiting(9, h_rt="INFINITY"), BalanceRefusalCause.NO_QUEUE),
-        (waiting(9, h_rt="nan"), BalanceRefusalCause.NO_QUEUE),
+        (waiting(9, state="hqw"), NewNodeOrRemovalRefusalCause.HELD),
+        (waiting(9, is_deferred=True), NewNodeOrRemovalRefusalCause.FUTURE),
+        (waiting(9, tasks=4, capped=4), NewNodeOrRemovalRefusalCause.CAPPED),
+        (waiting(9, licence="2"), NewNodeOrRemovalRefusalCause.LICENCE),
+        (waiting(9, slots=25, pe="round"), NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), NewNodeOrRemovalRefusalCause.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), NewNodeOrRemovalRefusalCause.BEST_EFFORT),
+        (waiting(9, is_campaign=True), NewNodeOrRemovalRefusalCause.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
+        (waiting(9, queues=("gone.q",)), NewNodeOrRemovalRefusalCause.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), NewNodeOrRemovalRefusalCause.TOO_WIDE),
+        (waiting(9, mfree="9G"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
+        (waiting(9, gpu="1"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="nan"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="-5G"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="1e400"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), NewNodeOrRemovalRefusalCause.LICENCE),
+        (waiting(9, arch="sol-sparc"), NewNodeOrRemovalRefusalCause.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="nan"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
     ],
-    ids=lambda one: one.name.lower() if isinstance(one, BalanceRefusalCause) else "",
+    ids=lambda one: one.name.lower() if isinstance(one, NewNodeOrRemovalRefusalCause) else "",
 )
-def test_what_growing_can_not_help_adds_nothing_and_is_told(one: WaitingJobGroup, cause: BalanceRefusalCause) -> None:
+def test_what_growing_can_not_help_adds_nothing_and_is_told(
+    one: WaitingJobGroup, cause: NewNodeOrRemovalRefusalCause
+) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
@@ -435,7 +437,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
-    assert [(each.job, each.cause) for each in found.refused] == [(7, BalanceRefusalCause.TOO_MUCH)]
+    assert [(each.job, each.cause) for each in found.refused] == [(7, NewNodeOrRemovalRefusalCause.TOO_MUCH)]
 
 
 @pytest.mark.parametrize(
@@ -451,7 +453,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
 def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobGroup, expected: str) -> None:
     (told,) = plan(cell(*full(MASTER), wait=[one])).refused
 
-    assert expected in explain_job_or_host_refusal(told, RULES)
+    assert expected in explain_no_new_node_or_removal(told, RULES)
 
 
 @pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
@@ -461,7 +463,7 @@ def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
-    assert (found.add, [one.cause for one in found.refused]) == (0, [BalanceRefusalCause.TOO_SPREAD])
+    assert (found.add, [one.cause for one in found.refused]) == (0, [NewNodeOrRemovalRefusalCause.TOO_SPREAD])
 
 
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
@@ -759,7 +761,7 @@ def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
     found = plan(cell(*CLOSED, wait=own), pools)
 
     assert found.add == 1
-    assert [(one.job, one.cause) for one in found.refused] == [(7, BalanceRefusalCause.NO_QUEUE)]
+    assert [(one.job, one.cause) for one in found.refused] == [(7, NewNodeOrRemovalRefusalCause.NO_QUEUE)]
 
 
 def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:

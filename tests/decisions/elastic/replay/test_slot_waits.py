@@ -2,8 +2,8 @@
 
 import time
 
-from gridbridge.decisions.elastic.waits_for_lack_of_slots import keep_waits_for_lack_of_slots
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion, ReplayWorkload
+from gridbridge.decisions.elastic.waits_for_lack_of_slots import drop_waits_unexplained_by_slots
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, ReplayWorkload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
 FULL = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4)
@@ -11,7 +11,7 @@ FULL = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4)
 
 def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
     waited = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
-    found = keep_waits_for_lack_of_slots(ReplayWorkload(tasks=(FULL, waited)))
+    found = drop_waits_unexplained_by_slots(ReplayWorkload(tasks=(FULL, waited)))
 
     assert found.tasks == (FULL, waited)
     assert found.left_out == {}
@@ -19,20 +19,20 @@ def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
 
 def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started() -> None:
     held = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
-    found = keep_waits_for_lack_of_slots(
+    found = drop_waits_unexplained_by_slots(
         ReplayWorkload(tasks=(FULL, held, RecordedReplayTask(submitted_s=4000, run_s=2000)))
     )
 
     (late,) = (one for one in found.tasks if not one.is_explained)
     assert (late.submitted_s, late.waited_s, late.run_s) == (5060, 0, 100)
-    assert found.left_out == {ReplayExclusion.UNEXPLAINED: 1}
+    assert found.left_out == {ReplayExclusionReason.UNEXPLAINED: 1}
     assert [one.submitted_s for one in found.tasks] == [0, 4000, 5060]
 
 
 def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
     after = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
 
-    assert keep_waits_for_lack_of_slots(ReplayWorkload(tasks=(FULL, after))).left_out == {}
+    assert drop_waits_unexplained_by_slots(ReplayWorkload(tasks=(FULL, after))).left_out == {}
 
 
 def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
@@ -40,7 +40,7 @@ def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
     old, began = RecordedReplayTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
     tasks = (old, *(RecordedReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)))
 
-    found = keep_waits_for_lack_of_slots(ReplayWorkload(tasks=tasks))
+    found = drop_waits_unexplained_by_slots(ReplayWorkload(tasks=tasks))
 
     assert len(found.tasks) == len(tasks)
     assert time.process_time() - began < MOST_S
@@ -48,8 +48,8 @@ def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
 
 def test_a_wait_of_years_beside_free_slots_is_none_for_slots() -> None:
     held = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
-    found = keep_waits_for_lack_of_slots(
+    found = drop_waits_unexplained_by_slots(
         ReplayWorkload(tasks=(FULL, held, RecordedReplayTask(submitted_s=2 * YEARS_S, run_s=60)))
     )
 
-    assert found.left_out == {ReplayExclusion.UNEXPLAINED: 1}
+    assert found.left_out == {ReplayExclusionReason.UNEXPLAINED: 1}

@@ -6,30 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.host_power_steps import describe_standby_plan, standby_steps_of_plan
+from gridbridge.decisions.elastic.host_power_steps import describe_standby_or_wake_plan, standby_and_wake_steps_of_plan
 from gridbridge.decisions.elastic.standby_host_policy import (
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
-from gridbridge.decisions.elastic.working_host_reserve import StartableStandardRequests, WorkingHostFreeSlots
-from gridbridge.elastic.balancer.round_decision import subtract_squeeze_from_plan
+from gridbridge.decisions.elastic.working_host_reserve import HostAcceptingTasks, StartableStandardRequestCount
+from gridbridge.elastic.balancer.round_decision import drop_acts_replaced_by_squeeze
 from gridbridge.model.elastic.balance_plan import (
-    BalanceFigures,
     BalancePlan,
+    BalancePlanFigures,
     BalancePlanReason,
-    BalanceRefusalCause,
     BalanceSituation,
+    NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts, StandbyPlanCause, StandbyStepKind
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY_AUTO,
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlanCause,
+    StandbyOrWakeStepKind,
+)
 from tests.decisions.elastic import demand_cells
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
 RULES = BalanceSection(max_nodes=20, min_nodes=1)
-NOTHING = BalanceFigures(
+NOTHING = BalancePlanFigures(
     nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0.0, unchanged_s=None
 )
 AUTO = (STANDBY_AUTO,)
@@ -111,8 +116,8 @@ def test_the_master_never_rests() -> None:
 
 
 def test_a_reserve_is_rounded_down() -> None:
-    hosts = [WorkingHostFreeSlots(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
-    reserve = StartableStandardRequests(SqueezeSection(), hosts)
+    hosts = [HostAcceptingTasks(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    reserve = StartableStandardRequestCount(SqueezeSection(), hosts)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
 
@@ -131,11 +136,11 @@ def test_hosts_are_woken_in_the_order_of_their_tags(tags: dict[str, tuple[str, .
     seen = cell((4,), (4,), sleeping=2)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), StandbyHostFacts(tags=tags)
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), HostTagsAndMovableTasks(tags=tags)
     )
 
     assert (found.off, found.on) == ((), on)
-    assert found.cause is (StandbyPlanCause.LACKING if on else StandbyPlanCause.NO_STANDBY)
+    assert found.cause is (StandbyOrWakePlanCause.LACKING if on else StandbyOrWakePlanCause.NO_STANDBY)
 
 
 def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
@@ -143,41 +148,44 @@ def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     seen = cell((4,), (4,), sleeping=1)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), StandbyHostFacts()
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), HostTagsAndMovableTasks()
     )
 
-    assert (found.cause, found.untagged) == (StandbyPlanCause.NO_STANDBY, ("s0",))
+    assert (found.cause, found.untagged) == (StandbyOrWakePlanCause.NO_STANDBY, ("s0",))
 
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
-    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
+    facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
 
     found = plan_hosts_to_sleep_or_wake(
         seen, plan(seen, add=2, verdict=BalancePlanReason.MORE_WANTED), RULES, SqueezeSection(), facts
     )
 
-    assert (found.cause, found.off, found.on) == (StandbyPlanCause.ASKED, (), ("s0", "s1"))
+    assert (found.cause, found.off, found.on) == (StandbyOrWakePlanCause.ASKED, (), ("s0", "s1"))
 
 
 def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     seen = cell((4,), (4,), sleeping=3)
-    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
+    facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
     tight = BalanceSection(max_nodes=2, min_nodes=1)
 
-    assert plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause is StandbyPlanCause.FULL
+    assert (
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause
+        is StandbyOrWakePlanCause.FULL
+    )
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     seen = cell((4,), sleeping=3)
-    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
+    facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
     now = replace(NOTHING, most=2, least=0)
 
     found = plan_hosts_to_sleep_or_wake(
         seen, BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=now), RULES, SqueezeSection(), facts
     )
 
-    assert (found.cause, found.on) == (StandbyPlanCause.FULL, ())
+    assert (found.cause, found.on) == (StandbyOrWakePlanCause.FULL, ())
 
 
 def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
@@ -213,7 +221,7 @@ def test_a_restriction_says_which_hosts_may_rest(
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
     squeeze = SqueezeSection(restriction=restriction, target_reserve=1.0)
-    facts = StandbyHostFacts(movable={name: shapes(some) for name, some in movable.items()})
+    facts = HostTagsAndMovableTasks(movable={name: shapes(some) for name, some in movable.items()})
 
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts)
 
@@ -224,7 +232,7 @@ def test_a_restriction_says_which_hosts_may_rest(
 MOVES = SqueezeSection(restriction=StandbyNodeSelection.RERUNNABLE, target_reserve=1.0)
 
 
-def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFacts]:
+def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, HostTagsAndMovableTasks]:
     """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
     known = demand_cells.cell(
         instance("n0", (1, 1)),
@@ -232,7 +240,7 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFa
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, StandbyHostFacts(movable={"n1": (TaskResourceRequests(requests=tuple(asks.items())),)})
+    return known, HostTagsAndMovableTasks(movable={"n1": (TaskResourceRequests(requests=tuple(asks.items())),)})
 
 
 @pytest.mark.parametrize(
@@ -256,7 +264,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
     told = "what runs on n1 has no room elsewhere"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
-    assert (told in describe_standby_plan(found)) == (not off)
+    assert (told in describe_standby_or_wake_plan(found)) == (not off)
 
 
 def test_what_moved_tasks_take_is_no_reserve() -> None:
@@ -284,23 +292,23 @@ def test_each_host_may_have_to_have_its_reserve() -> None:
 
     assert (
         plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(on_each=True)).cause
-        is StandbyPlanCause.NO_STANDBY
+        is StandbyOrWakePlanCause.NO_STANDBY
     )
 
 
 @pytest.mark.parametrize(
     ("verdict", "cause"),
     [
-        (BalancePlanReason.NO_MAXIMUM, StandbyPlanCause.NO_MAXIMUM),
-        (BalancePlanReason.UNREADY, StandbyPlanCause.UNREADY),
+        (BalancePlanReason.NO_MAXIMUM, StandbyOrWakePlanCause.NO_MAXIMUM),
+        (BalancePlanReason.UNREADY, StandbyOrWakePlanCause.UNREADY),
     ],
 )
-def test_no_host_rests_where_the_policy_does_nothing(verdict: BalancePlanReason, cause: StandbyPlanCause) -> None:
+def test_no_host_rests_where_the_policy_does_nothing(verdict: BalancePlanReason, cause: StandbyOrWakePlanCause) -> None:
     seen = cell((), (), ())
 
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
 
-    assert (found.cause, standby_steps_of_plan(found)) == (cause, ())
+    assert (found.cause, standby_and_wake_steps_of_plan(found)) == (cause, ())
 
 
 @pytest.mark.parametrize("verdict", [BalancePlanReason.WAITS, BalancePlanReason.NOT_YET, BalancePlanReason.NOT_STABLE])
@@ -311,43 +319,45 @@ def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalancePlanRe
 
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, squeeze)
 
-    assert (found.cause, found.off) == (StandbyPlanCause.BETWEEN, ())
+    assert (found.cause, found.off) == (StandbyOrWakePlanCause.BETWEEN, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     seen = cell((), (), ())
-    facts = StandbyHostFacts(tags={"n1": ("htools:standby:3",)})
+    facts = HostTagsAndMovableTasks(tags={"n1": ("htools:standby:3",)})
 
-    done = standby_steps_of_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts)
+    done = standby_and_wake_steps_of_plan(
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts
+    )
 
     assert [(one.host, one.doing) for one in done] == [
-        ("n1", StandbyStepKind.DRAIN),
-        ("n1", StandbyStepKind.STOP),
-        ("n2", StandbyStepKind.DRAIN),
-        ("n2", StandbyStepKind.TAG),
-        ("n2", StandbyStepKind.STOP),
+        ("n1", StandbyOrWakeStepKind.DRAIN),
+        ("n1", StandbyOrWakeStepKind.STOP),
+        ("n2", StandbyOrWakeStepKind.DRAIN),
+        ("n2", StandbyOrWakeStepKind.TAG),
+        ("n2", StandbyOrWakeStepKind.STOP),
     ]
 
 
 def test_a_woken_host_loses_auto_alone() -> None:
     seen = cell((4,), sleeping=2)
-    facts = StandbyHostFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
+    facts = HostTagsAndMovableTasks(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
-    done = standby_steps_of_plan(
+    done = standby_and_wake_steps_of_plan(
         plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts), facts
     )
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
-        ("s1", StandbyStepKind.START, ""),
-        ("s1", StandbyStepKind.OPEN, ""),
-        ("s1", StandbyStepKind.UNTAG, STANDBY_AUTO),
+        ("s1", StandbyOrWakeStepKind.START, ""),
+        ("s1", StandbyOrWakeStepKind.OPEN, ""),
+        ("s1", StandbyOrWakeStepKind.UNTAG, STANDBY_AUTO),
     ]
 
 
 def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
-    assert describe_standby_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())) == (
+    assert describe_standby_or_wake_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())) == (
         "14 standard requests could start on 4 hosts"
         " (hosts are woken below 1 for each host, and rest above 2):"
         " n2, n3 can rest"
@@ -378,7 +388,7 @@ def test_what_is_decided_is_safe(
 ) -> None:
     """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
     seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
-    facts = StandbyHostFacts(
+    facts = HostTagsAndMovableTasks(
         tags={f"s{at}": AUTO for at in range(sleeping)},
         movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
     )
@@ -416,14 +426,14 @@ def test_a_second_squeeze_does_nothing(running: list[tuple[int, ...]], least: fl
             for one in seen.nodes
         ),
     )
-    facts = StandbyHostFacts(tags=dict.fromkeys(found.off, AUTO))
+    facts = HostTagsAndMovableTasks(tags=dict.fromkeys(found.off, AUTO))
 
     again = plan_hosts_to_sleep_or_wake(after, plan(after), RULES, squeeze, facts)
 
     assert again.off == ()
     if found.off:
         assert again.on == ()
-        assert StartableStandardRequests(squeeze, find_hosts_accepting_tasks(after, RULES, facts)).is_enough(least)
+        assert StartableStandardRequestCount(squeeze, find_hosts_accepting_tasks(after, RULES, facts)).is_enough(least)
         assert len(wakeable_standby_nodes(after.nodes, facts)) == len(found.off)
 
 
@@ -447,9 +457,9 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     seen = cell((), sleeping=2, kept=(0,))
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)
-    left = subtract_squeeze_from_plan(
+    left = drop_acts_replaced_by_squeeze(
         given, plan_hosts_to_sleep_or_wake(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
     )
 
     assert (left.remove, left.verdict) == ((), BalancePlanReason.NO_NEED)
-    assert [(one.host, one.cause) for one in left.refused] == [("n0", BalanceRefusalCause.LAST_AT_WORK)]
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", NewNodeOrRemovalRefusalCause.LAST_AT_WORK)]
