@@ -54,7 +54,7 @@ campaign = ShownCampaign(
     number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT, clusters=("beta",), tasks=tasks + 1, ended=tasks, failed=0,
 )
-campaign_files.publish_campaign_value(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
+campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, campaign_files.A_FILE):
     ended = (
         PublishedTask(
@@ -64,7 +64,7 @@ for part in range(0, tasks, campaign_files.A_FILE):
         )
         for task in range(part, part + campaign_files.A_FILE)
     )
-    campaign_files.publish_campaign_tasks(number, part // campaign_files.A_FILE, ended, folder)
+    campaign_files.publish_campaign_task_file(number, part // campaign_files.A_FILE, ended, folder)
 """
 
 # Run argv[2:] some times (argv[1]); print the seconds and the CPU seconds of the fastest run.

@@ -18,7 +18,7 @@ CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
 from gridbridge.rebalance.replicas import storage_area_access as areas, dataset_original_files
-from gridbridge.rebalance.replicas.storage_area_access import StorageArea
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, LocalOrSshFolder
 from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
@@ -51,7 +51,7 @@ def carried():
         RsyncLimitAndProgress(tell=lambda _: None),
     )
 def made():
-    area = StorageArea(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
+    area = StorageAreaForAccount(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
                 login=login, timeout_s=60)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
     source = LocalOrSshFolder(login=None, folder=folder)

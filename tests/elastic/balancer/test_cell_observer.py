@@ -54,7 +54,7 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=((), ())),
+        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=((), ())),
         patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=seen),
     ):
         return observed_or_saved_cell.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
@@ -111,7 +111,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
+        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=printed),
         patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(queue)),
     ):
         observed_or_saved_cell.save_balancer_round_inputs(
@@ -126,7 +126,7 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed),
+        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=printed),
         patch.object(
             observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(instance(MASTER))
         ),

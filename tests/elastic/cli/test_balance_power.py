@@ -83,7 +83,7 @@ class Rack:
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
     """Return a rack whose nodes are idle and absent for OAR."""
     found = Rack(tmp_path)
-    monkeypatch.setattr(power_requests_service, "local_host_membership", lambda _: found)
+    monkeypatch.setattr(power_requests_service, "home_cluster_host_membership", lambda _: found)
     return found
 
 

@@ -91,7 +91,7 @@ def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pyt
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "load_requiring_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
-    monkeypatch.setattr(balance_preview.host_tags, "read_host_tags", lambda _: {})
+    monkeypatch.setattr(balance_preview.host_tags, "query_home_cluster_host_tags", lambda _: {})
     name = "alpha-n2"
     off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now)
 

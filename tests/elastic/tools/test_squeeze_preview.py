@@ -51,7 +51,7 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
     seen = observed_or_saved_cell.load_saved_balance_situation(str(tmp_path))
     monkeypatch.setattr(squeeze_preview.observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
-    monkeypatch.setattr(squeeze_preview.host_tags, "read_host_tags", lambda _: {})
+    monkeypatch.setattr(squeeze_preview.host_tags, "query_home_cluster_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"
     path.write_text(f'{SITE}{power}[power.alpha-n1]\nprovider = "rack"\n')

@@ -22,7 +22,7 @@ BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
 from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.batch import privileged_helper_calls as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
@@ -39,7 +39,7 @@ cell = GridEngineCell(
     root="/var/lib/gridengine", cell="alpha", qmaster_port="6444", execd_port="6445",
     binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
 )
-preparing = MachineBootstrap(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
+preparing = NewMachineBootstrap(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
 site = GridEngineHostMembership(cell=cell, preparing=preparing)
 node = MachineToJoinCell(
     name=name, address=address, host_key=key, slots=3, resources=(("h_vmem", "4G"),),

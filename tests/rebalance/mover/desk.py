@@ -50,7 +50,7 @@ class Desk:
         monkeypatch.setattr(dataset_delegation, "list_dataset_delegations", self._let)
         monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
         monkeypatch.setattr(
-            replica_reconciler.owner_dataset_wiring, "reachable_storage_areas", lambda _: self.site.areas
+            replica_reconciler.owner_dataset_wiring, "storage_areas_of_account", lambda _: self.site.areas
         )
         monkeypatch.setattr(replica_reconciler.storage_area_access, "measure_whole_area", self._measure)
 

@@ -157,7 +157,7 @@ from gridbridge.rebalance.cli import rebalance_command as rebalance
 from gridbridge.rebalance.mover import rebalance_service_account as as_service
 slow = {"sqlalchemy", "gridbridge.rebalance.mover.task_rebalancer"}
 def begin(path): sys.exit(str(slow & {*sys.modules}))
-as_service.load_policy_and_open_sessions = begin
+as_service.load_policy_begin_ssh_logins = begin
 rebalance.rebalance(["plan"])
 """
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True)

@@ -36,7 +36,9 @@ from tests.rebalance.mover.areas import Site
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(dataset_delegation.owner_dataset_wiring, "open_datasets_for_service", lambda _: site.datasets)
+    monkeypatch.setattr(
+        dataset_delegation.owner_dataset_wiring, "open_owner_datasets_silently", lambda _: site.datasets
+    )
     for module in (dataset_delegation, dataset_report, owner_program):
         monkeypatch.setattr(module.users_configuration, "load_users_configuration", lambda _: (None, ""))
     return site
