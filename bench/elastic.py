@@ -107,11 +107,11 @@ def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
     from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-    from gridbridge.model.key_settings import QueueRequests
+    from gridbridge.model.key_settings import QueueDefaultRequests
 
     pools = {
-        "small": NodePoolSection(slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000),
-        "large": NodePoolSection(slots=64, resources=QueueRequests(h_vmem="256G"), price=20),
+        "small": NodePoolSection(slots=4, resources=QueueDefaultRequests(h_vmem="16G"), price=1, limit=5000),
+        "large": NodePoolSection(slots=64, resources=QueueDefaultRequests(h_vmem="256G"), price=20),
     }
     seen = observed_or_saved_cell.load_saved_balance_situation(str(folder))
     found = round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)

@@ -177,7 +177,7 @@ class UnsafeRemoteFolder(GridbridgeError):
         self.mend = mend
 
 
-class ConflictingEnds(GridbridgeError):
+class ConflictingRemoteJobEnds(GridbridgeError):
     """A job's remote records contradict each other, so no recorded end counts."""
 
 

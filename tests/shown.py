@@ -12,11 +12,11 @@ from gridbridge.model.published import (
     PublishedOpenTransfers,
     PublishedQueueOnHost,
     PublishedServiceStatus,
+    PublishedTaskTransfers,
     PublishedTransfer,
     PublishedTransferEvent,
     PublishedTransferHistory,
     PublishedTransferQueue,
-    PublishedTransferTask,
 )
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
@@ -90,7 +90,7 @@ def shown(*transfers: PublishedTransfer, **values: object) -> PublishedFilesSnap
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def history(one: PublishedTransfer, *texts: str) -> PublishedTransferTask:
+def history(one: PublishedTransfer, *texts: str) -> PublishedTaskTransfers:
     """Return a task of one attempt to which these things happened, 10 s apart."""
     events = tuple(
         PublishedTransferEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
@@ -98,10 +98,10 @@ def history(one: PublishedTransfer, *texts: str) -> PublishedTransferTask:
     )
     _, _, job, task, _ = one.transfer.split(".")
     local = job if task == "0" else f"{job}.{task}"
-    return PublishedTransferTask(job=local, attempts=(PublishedTransferHistory(transfer=one, events=events),))
+    return PublishedTaskTransfers(job=local, attempts=(PublishedTransferHistory(transfer=one, events=events),))
 
 
-def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTransferTask) -> str:
+def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTaskTransfers) -> str:
     """Write it all as the service would, and return the folder."""
     values: dict[str, object] = {files.TRANSFERS: PublishedOpenTransfers(transfers=what.transfers)}
     values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}

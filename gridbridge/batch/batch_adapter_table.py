@@ -25,7 +25,7 @@ from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.transfer_route import Away, EmbeddedFolder, GridEngineCell, Home, OarServer
+from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import (
@@ -85,7 +85,7 @@ class BatchSystemAdapter(Generic[Where]):
     has_fixed_nodes: bool = False
 
 
-GRIDENGINE: BatchSystemAdapter[GridEngineCell] = BatchSystemAdapter(
+GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     submit=gridengine_submit,
     status=gridengine_status,
     answers=gridengine_site,
@@ -106,7 +106,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCell] = BatchSystemAdapter(
     shows_crowd=gridengine_crowd,
     shows_suspension=True,
 )
-OAR: BatchSystemAdapter[OarServer] = BatchSystemAdapter(
+OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     submit=oar_submit,
     status=oar_status,
     answers=oar_site,
@@ -118,7 +118,7 @@ OAR: BatchSystemAdapter[OarServer] = BatchSystemAdapter(
     shows_demand=oar_demand,
     has_fixed_nodes=True,
 )
-EMBEDDED: BatchSystemAdapter[EmbeddedFolder] = BatchSystemAdapter(
+EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     submit=embedded_submit,
     status=embedded_status,
     answers=embedded_site,

@@ -8,9 +8,9 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Claim, Cluster, ClusterKind, EndPushKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind, RemoteJobClaimMechanism
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
@@ -22,13 +22,13 @@ from gridbridge.model.transfer.request_mapping_rules import (
     RequestMapping,
     RequestMappingRule,
 )
-from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdSide, Rules, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import AnyRule, ClusterOfShownJobId, Rules, TransferQueueSection
 from gridbridge.model.transfer_route import (
     Away,
-    EmbeddedFolder,
-    GridEngineCell,
+    EmbeddedClusterAccess,
+    GridEngineCellAccess,
     Home,
-    OarServer,
+    OarServerAccess,
     SshLogin,
     TransferRoute,
     parse_ssh_login_address,
@@ -48,9 +48,9 @@ def configured_home_address(policy: Policy, name: str) -> Home:
     return cast("Home", configured_cluster_address(policy, name))  # callers have checked policy.why_no_queues
 
 
-def _server(policy: Policy, name: str) -> OarServer:
+def _server(policy: Policy, name: str) -> OarServerAccess:
     cluster = policy.clusters[name]
-    return OarServer(
+    return OarServerAccess(
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
         login=_login(policy, cluster),
@@ -58,22 +58,22 @@ def _server(policy: Policy, name: str) -> OarServer:
     )
 
 
-def _folder(policy: Policy, name: str) -> EmbeddedFolder:
+def _folder(policy: Policy, name: str) -> EmbeddedClusterAccess:
     cluster = policy.clusters[name]
-    return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+    return EmbeddedClusterAccess(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
-def oar_job_end_fifo(policy: Policy, cluster: Cluster) -> str:
+def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
     """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
-    if cluster.push is not EndPushKind.OAR:
+    if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
 
 
-def _cell(policy: Policy, name: str) -> GridEngineCell:
+def _cell(policy: Policy, name: str) -> GridEngineCellAccess:
     cluster = policy.clusters[name]
-    return GridEngineCell(
+    return GridEngineCellAccess(
         root=cluster.root,
         cell=cluster.cell,
         qmaster_port=str(cluster.qmaster_port),
@@ -84,7 +84,7 @@ def _cell(policy: Policy, name: str) -> GridEngineCell:
     )
 
 
-def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
+def _login(policy: Policy, cluster: ClusterSection) -> SshLogin | None:
     """Return the ssh login of a cluster; root uses the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
@@ -98,9 +98,9 @@ def keep_ssh_connections_open(policy: Policy) -> None:
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         # only sites with ssh import it
-        from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
+        from gridbridge.shell.connection.lazy_ssh_connections import LazyKeptSshConnections
 
-        ssh.set_ssh_carrier(LazySshConnections())
+        ssh.set_ssh_request_carrier(LazyKeptSshConnections())
 
 
 def log_in_to_ssh_clusters(policy: Policy) -> None:
@@ -112,7 +112,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
         pool = IdleSshSessions()
         for login in logins:
             pool.begin(login)
-        ssh.set_ssh_carrier(pool)
+        ssh.set_ssh_request_carrier(pool)
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
@@ -131,7 +131,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
         remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
-        identity="" if section.identity is JobIdSide.HOME else section.identity.value,
+        identity="" if section.identity is ClusterOfShownJobId.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
@@ -142,10 +142,10 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
     )
 
 
-def _claim(policy: Policy, cluster: Cluster) -> str:
+def _claim(policy: Policy, cluster: ClusterSection) -> str:
     """Return the claim settings of a cluster for starters (model.transfer.claim)."""
-    if cluster.claim is not Claim.GRANT:
-        return "" if cluster.claim is Claim.NONE else cluster.claim.value
+    if cluster.claim is not RemoteJobClaimMechanism.GRANT:
+        return "" if cluster.claim is RemoteJobClaimMechanism.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
@@ -169,16 +169,16 @@ def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def default_resources_of_queue(policy: Policy, queue: str) -> QueueRequests:
+def default_resources_of_queue(policy: Policy, queue: str) -> QueueDefaultRequests:
     """Return the resources that a transfer queue adds to its jobs' requests.
 
     A queue that is no longer configured adds nothing.
     """
-    return policy.queues[queue].asks if queue in policy.queues else QueueRequests()
+    return policy.queues[queue].asks if queue in policy.queues else QueueDefaultRequests()
 
 
 def _with_asks(
-    rules: dict[tuple[str, str], RequestMappingRule], asks: QueueRequests
+    rules: dict[tuple[str, str], RequestMappingRule], asks: QueueDefaultRequests
 ) -> dict[tuple[str, str], RequestMappingRule]:
     """Add a queue's default resources to the rules, in the home cluster's names."""
     for name, value in asks.items():
@@ -187,7 +187,7 @@ def _with_asks(
     return rules
 
 
-def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], RequestMappingRule]:
+def _of_oar(queue: TransferQueueSection) -> dict[tuple[str, str], RequestMappingRule]:
     """Return the mapping rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
     rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
@@ -231,7 +231,7 @@ def _says(rule: AnyRule, key: "Field[object]") -> bool:
     return bool(getattr(rule, key.name) != key.default)
 
 
-def _side(side: str, cluster: Cluster) -> dict[str, str]:
+def _side(side: str, cluster: ClusterSection) -> dict[str, str]:
     return {
         f"{side}_root": cluster.folder or cluster.root,
         f"{side}_cell": cluster.cell,

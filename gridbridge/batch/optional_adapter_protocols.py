@@ -12,13 +12,20 @@ from typing import Protocol, TypeVar
 from gridbridge.model.campaigns.preemption import CellRequestsAndResources, WaitingLocalRequest
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureDatedJobEnd, JobEnd, QueueAdmission, SubmittedJob
+from gridbridge.model.job import (
+    ArrayEndQuery,
+    ClusterArrayLimits,
+    FutureDatedJobEnd,
+    JobEnd,
+    JobRequestAndSubmitOptions,
+    QueueJobAndUserRestrictions,
+)
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.remote_job_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
 from gridbridge.model.site.transfer_host_facts import ClusterFacts
-from gridbridge.model.transfer_name import TransferId
+from gridbridge.model.transfer_name import TransferAttemptId
 
 Where = TypeVar("Where", contravariant=True)
 
@@ -43,7 +50,7 @@ class CampaignArrayEndReader(Protocol[Where]):
         """
         ...
 
-    def query_array_limits(self, where: Where, /) -> ArrayLimits:
+    def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
         ...
 
@@ -54,15 +61,15 @@ class LocalTaskGuard(Protocol[Where]):
     Every call may be repeated, and raises CommandFailed if it was not done.
     """
 
-    def remove_task_guard(self, where: Where, local: TransferId, guard: str, /) -> None:
+    def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Remove this guard of a task, so that it may start again (model.transfer.guard)."""
         ...
 
-    def release_into_queue(self, where: Where, local: TransferId, queue: str, guard: str, /) -> None:
+    def release_into_queue(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
         """Release a task into the transfer queue that recorded its remote job, and no other one."""
         ...
 
-    def set_task_guard(self, where: Where, local: TransferId, guard: str, /) -> None:
+    def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a far start time, so that it does not start again."""
         ...
 
@@ -77,7 +84,9 @@ class LocalTaskGuard(Protocol[Where]):
         """Return the ids of all users' jobs that wait for their start time."""
         ...
 
-    def keep_job_off_queues(self, where: Where, local: TransferId, other_queues: Callable[[str], str], /) -> None:
+    def keep_job_off_queues(
+        self, where: Where, local: TransferAttemptId, other_queues: Callable[[str], str], /
+    ) -> None:
         """Replace a job's queue list until `restore_queue_list` is called.
 
         `other_queues` computes the new list from the job's own. Raises GridbridgeError if no other
@@ -85,12 +94,12 @@ class LocalTaskGuard(Protocol[Where]):
         """
         ...
 
-    def restore_queue_list(self, where: Where, local: TransferId, /) -> None:
+    def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
         """Restore a job's own queue list."""
         ...
 
     def require_runnable_variant(
-        self, where: Where, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]], /
+        self, where: Where, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]], /
     ) -> None:
         """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
         ...
@@ -98,7 +107,7 @@ class LocalTaskGuard(Protocol[Where]):
     def query_job_rerun(
         self,
         where: Where,
-        local: TransferId,
+        local: TransferAttemptId,
         transfer_queues: Collection[str],
         of_queues: Callable[[JobRequest, Mapping[str, str]], str],
         /,
@@ -232,7 +241,7 @@ class JobAccountingReader(Protocol[Where]):
 class UserJobRequestReader(Protocol[Where]):
     """Shows users the request of their job, before and after its submission."""
 
-    def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
+    def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
         """Return a listed job; ParseError if the job or the task does not exist."""
         ...
 
@@ -240,11 +249,11 @@ class UserJobRequestReader(Protocol[Where]):
         """Return a listed job's states and scheduling hindrances; None if it is not listed."""
         ...
 
-    def query_queue_admission(self, where: Where, queue: str, /) -> QueueAdmission:
+    def query_queue_admission(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
         """Return which users' and kinds of jobs a queue accepts."""
         ...
 
-    def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> SubmittedJob:
+    def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
         """Return the job that the client would submit with these options; ParseError if none."""
         ...
 

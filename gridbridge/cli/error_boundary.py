@@ -30,7 +30,7 @@ READER_GONE = 141  # exit status that a shell reports for SIGPIPE
 _log = logging.getLogger(__name__)
 
 
-def run_program(command: click.Command, name: str) -> None:
+def run_command_reporting_errors(command: click.Command, name: str) -> None:
     """Run a command; report every error as lines, and exit with a documented status."""
     gc.set_threshold(OBJECTS)
     status = _ended(name, partial(_run, command, name))

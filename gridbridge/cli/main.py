@@ -46,4 +46,4 @@ def gridbridge(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line; every error ends as lines and a documented exit status."""
-    error_boundary.run_program(gridbridge, "gridbridge")
+    error_boundary.run_command_reporting_errors(gridbridge, "gridbridge")

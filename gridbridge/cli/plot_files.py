@@ -21,7 +21,7 @@ logging.getLogger("matplotlib").setLevel(logging.ERROR)
 ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
 
-def check_plot_file_name(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
     """Refuse a plot's file name without the suffix of an image format."""
     if path is not None and _ending(path) not in ENDINGS:
         name = path or "an empty name"
@@ -69,7 +69,7 @@ def time_axis_position(at: datetime) -> float:
     return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types
 
 
-def format_time_axis(axes: Axes) -> None:
+def label_local_time_axis(axes: Axes) -> None:
     """Label a time axis in the local time zone."""
     from matplotlib import dates
 

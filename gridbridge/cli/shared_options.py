@@ -96,7 +96,7 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
     return give
 
 
-def config_path_unless_snapshot(folder: str, path: str) -> str:
+def config_path_unless_from_folder(folder: str, path: str) -> str:
     """Return the path of --config; empty beside --from, unless it was given."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
@@ -110,7 +110,7 @@ def format_local_time(at: datetime | None, now: datetime) -> str:
     return f"{at.astimezone():{'%H:%M:%S' if is_recent else '%Y-%m-%d %H:%M:%S'}}"
 
 
-def exit_75_without_answer(act: Callable[[], Value]) -> Value:
+def exit_75_without_cluster_answer(act: Callable[[], Value]) -> Value:
     """Call a function; exit with 75 if a cluster gave no complete answer."""
     try:
         return act()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
     FailuresSection,
@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.campaign_sections import (
 )
 from gridbridge.model.key_settings import CLUSTER_NAME
 
-GROUPS: tuple[SectionsOfOneName, ...] = (
+GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="runner", kind=RunnerSection),
     UnnamedSection(name="metascheduler", kind=MetaschedulerSection),
     NamedSections(name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME),

@@ -29,7 +29,11 @@ def main(argv: list[str] | None = None) -> None:
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
         raw = policy_file.read_configuration_bytes(path)
-        edited = put_keys_in_section(raw, (group, name), lines) if verb == "put" else drop_section(raw, (group, name))
+        edited = (
+            put_keys_in_section(raw, (group, name), lines)
+            if verb == "put"
+            else remove_section_and_subsections(raw, (group, name))
+        )
         if edited != raw:
             _replace(os.path.realpath(path), edited)
     except (GridbridgeError, OSError) as error:
@@ -53,7 +57,7 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
     return _checked(f"{start}{apart}{added}", expected, section)
 
 
-def drop_section(raw: bytes, section: Section) -> bytes:
+def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
     """Return the file without a section and its subsections.
 
     A comment that belongs to the next section stays.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import ConfigKeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,
     HOST_NAME,
@@ -115,7 +115,7 @@ def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], w
         value = table.get(key, PROVIDER_DEFAULTS.get(key, ""))
         if value != PROVIDER_DEFAULTS.get(key, ""):
             right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
-            yield f"{key}{KeyProblem(value, wrong, right)}"
+            yield f"{key}{ConfigKeyProblem(value, wrong, right)}"
 
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
-        yield f"provider{KeyProblem(name, wrong, f'a provider ({names})')}"
+        yield f"provider{ConfigKeyProblem(name, wrong, f'a provider ({names})')}"
         return
     provider = subtable_or_empty(providers, str(name))
     is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
@@ -135,7 +135,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     for key in () if is_cloud else (*POOL_OVERRIDES, "host_key"):
         if value := pool.get(key):
             wrong = "with kind command" if name else "without a provider"
-            yield f"{key}{KeyProblem(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
+            yield f"{key}{ConfigKeyProblem(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
 
 
 def _makes(provider: Table) -> bool:
@@ -152,7 +152,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
         yield "provider: missing; a provider of kind power"
     elif name not in switches:
         names = ", ".join(switches) or "none is defined"
-        yield f"provider{KeyProblem(name, 'undefined', f'a provider of kind power ({names})')}"
+        yield f"provider{ConfigKeyProblem(name, 'undefined', f'a provider of kind power ({names})')}"
     else:
         way = _way(subtable_or_empty(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
@@ -160,7 +160,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
         yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")
 
 
-GROUPS: tuple[SectionsOfOneName, ...] = (
+GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="balance", kind=BalanceSection),
     UnnamedSection(name="demand", kind=DemandPolicySection),
     UnnamedSection(name="squeeze", kind=SqueezeSection),

@@ -8,28 +8,28 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.key_settings import QueueRequests, UserMap, config_key_description
+from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames, config_key_description
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (UserMap, QueueRequests)  # types of tables of texts within a section
+TABLE_TYPES = (RemoteAccountNames, QueueDefaultRequests)  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
-class KeyProblem(ValueError):
+class ConfigKeyProblem(ValueError):
     """A value that a key of gridbridge.toml does not allow."""
 
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
-        super().__init__(f"{part} = {format_message_value(value)}: {wrong}; {right}")
+        super().__init__(f"{part} = {shorten_and_redact_value(value)}: {wrong}; {right}")
 
 
 def describe_allowed_values(key: Field[object]) -> str:
     """Describe the values that a gridbridge.toml key allows."""
     kind, description = config_key_type(key), config_key_description(key)
     if issubclass(kind, StrEnum):
-        return " or ".join(format_message_value(word) for word in kind)
+        return " or ".join(shorten_and_redact_value(word) for word in kind)
     if kind in (str, *TABLE_TYPES):
         return description.form.right
     if kind is bool:
@@ -41,10 +41,10 @@ def describe_allowed_values(key: Field[object]) -> str:
 def describe_key_default(key: Field[object]) -> str:
     """Describe a key's default value, or say that the key is required."""
     if key.default_factory is not MISSING:
-        return f"default {format_message_value(key.default_factory())}"
+        return f"default {shorten_and_redact_value(key.default_factory())}"
     if key.default is MISSING:
         return "required"
-    return f"default {config_key_description(key).inherits or format_message_value(key.default)}"
+    return f"default {config_key_description(key).inherits or shorten_and_redact_value(key.default)}"
 
 
 def config_key_type(key: Field[object]) -> type:
@@ -66,13 +66,13 @@ def format_toml_value(value: object) -> str:
     return str(value) if isinstance(value, float) else json.dumps(value, default=str)
 
 
-def format_message_value(value: object) -> str:
+def shorten_and_redact_value(value: object) -> str:
     """Format a value for a message: shortened, and without secrets."""
     shown = SECRET.sub("://***", format_toml_value(value))
     return shown if len(shown) <= MAX_VALUE_CHARS else f"{shown[:MAX_VALUE_CHARS]}..."
 
 
-def cluster_kind_name(cluster: Table) -> str:
+def batch_system_of_cluster_section(cluster: Table) -> str:
     """Return the kind of a cluster's batch system, as its section says."""
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 

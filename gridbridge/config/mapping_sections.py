@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.key_descriptions import ConfigKeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import (
     NO_SECTION,
-    find_section_problems,
+    find_problems_within_section,
     format_section,
     parse_section,
     reset_section_to_defaults,
 )
-from gridbridge.config.site import keys_of_cluster_kind
+from gridbridge.config.site import config_keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource
@@ -33,7 +33,7 @@ NO_NAME = "no rule; a section with a name below it"
 Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 
 
-class MappingSections:
+class RequestMappingSections:
     """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME], a rule each."""
 
     name = MAPS
@@ -64,10 +64,10 @@ class MappingSections:
                 yield format_section(title, rule, reset_section_to_defaults(rule))
 
 
-GROUP = MappingSections()
+GROUP = RequestMappingSections()
 
 
-def find_mapping_problems(sections: Table) -> Iterator[str]:
+def find_request_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
     clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
     for cluster, kinds in subtable_or_empty(sections, MAPS).items():
@@ -91,10 +91,10 @@ def find_mapping_problems(sections: Table) -> Iterator[str]:
                 times = (WALLTIME,) if by_rule else TIMES
                 yield from _time_problems(f"{title}.{kind}", rules, times)
                 yield from (_level_problems if by_rule else _oar_problems)(f"{title}.{kind}", rules)
-    yield from _queue_problems(sections)
+    yield from _queue_mapping_problems(sections)
 
 
-def _queue_problems(sections: Table) -> Iterator[str]:
+def _queue_mapping_problems(sections: Table) -> Iterator[str]:
     """Find resources that a transfer queue requests and its mapping refuses."""
     queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
@@ -142,11 +142,11 @@ def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) 
 def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
     """Format a mistake of a value, with its section and key."""
     title, key, value = entry
-    return f"[{title}] {key}{KeyProblem(value, wrong, right)}"
+    return f"[{title}] {key}{ConfigKeyProblem(value, wrong, right)}"
 
 
 def _asks_by_rule(clusters: Table, cluster: str) -> bool:
-    return keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
+    return config_keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
 def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Find values that OAR does not accept as a walltime or a number of a level."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
-    if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_amount(value):
+    if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
         yield _wrong(entry, "no time", "seconds, or h:m:s")
@@ -190,10 +190,10 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule = subtable_or_empty(rules, name)
         if relation := rule.get("relation"):
-            mistake = KeyProblem(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
+            mistake = ConfigKeyProblem(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
             yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            wrong = KeyProblem(remote_name, "not of OAR", THERE.right)
+            wrong = ConfigKeyProblem(remote_name, "not of OAR", THERE.right)
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
 
 
@@ -203,7 +203,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         rule = f"{title}.{format_toml_key(name)}"
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
-        mistakes = list(find_section_problems(rule, table, section))
+        mistakes = list(find_problems_within_section(rule, table, section))
         yield from mistakes or _contradictions(rule, name, kind, subtable_or_empty(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_mapping_rules.RESOURCE:
@@ -228,8 +228,8 @@ def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[st
     """Find a default value that needs conversion but is no amount."""
     default = str(entry[2])
     try:
-        if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_amount(default):
-            grid_engine_amounts.parse_amount(default)
+        if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
+            grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
         yield _wrong(entry, "it can't be scaled or written in a unit", str(error))
 
@@ -248,7 +248,9 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
             continue
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
-            wrong = KeyProblem(remote_name, f"{sources[remote_name]} becomes that, too", "another name, or drop one")
+            wrong = ConfigKeyProblem(
+                remote_name, f"{sources[remote_name]} becomes that, too", "another name, or drop one"
+            )
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
         sources.setdefault(remote_name, name)
 
@@ -262,5 +264,5 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
                 break
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
-            wrong = KeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
+            wrong = ConfigKeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"

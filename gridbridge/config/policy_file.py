@@ -18,8 +18,8 @@ from gridbridge.config import campaigns, elastic, rebalance, site, transfer
 from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import (
     CapabilityConfigModule,
-    SectionsOfOneName,
-    drop_unnamed_section_values,
+    SectionGroupOfOneName,
+    drop_nameless_section_values,
     find_keys_above_sections,
     find_misplaced_keys,
 )
@@ -29,7 +29,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell import file_trust
 
 CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)
-GROUPS: Mapping[str, SectionsOfOneName] = MappingProxyType(
+GROUPS: Mapping[str, SectionGroupOfOneName] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )
 
@@ -139,7 +139,7 @@ def _problems(sections: Table) -> Iterator[str]:
     yield from find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.find_config_problems(drop_unnamed_section_values(sections, GROUPS.values()))
+        yield from capability.find_config_problems(drop_nameless_section_values(sections, GROUPS.values()))
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:

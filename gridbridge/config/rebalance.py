@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import ConfigKeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 
 SECTION = UnnamedSection(name="rebalance", kind=RebalanceSection)
 STORAGE = NamedSections(name="storage", field="storage", kind=StorageAreaSection, form=OBJECT_NAME)
-GROUPS: tuple[SectionsOfOneName, ...] = (SECTION, STORAGE)
+GROUPS: tuple[SectionGroupOfOneName, ...] = (SECTION, STORAGE)
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
@@ -29,11 +29,11 @@ def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
         area = subtable_or_empty(areas, name)
         cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
-            problem = KeyProblem(cluster, "undefined", f"one of {', '.join(clusters)}")
+            problem = ConfigKeyProblem(cluster, "undefined", f"one of {', '.join(clusters)}")
             yield f"[storage.{format_toml_key(name)}] cluster{problem}"
         elif name in clusters:
             title = f"[storage.{format_toml_key(name)}]"
             yield f"{title}: a cluster's name; another one, such as {name}-data"
         elif (first := owners.setdefault((str(cluster), path), name)) != name:
-            problem = KeyProblem(path, f"the folder of {first}", "a folder of its own")
+            problem = ConfigKeyProblem(path, f"the folder of {first}", "a folder of its own")
             yield f"[storage.{format_toml_key(name)}] path{problem}"

@@ -15,7 +15,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.config.key_descriptions import (
     TABLE_TYPES,
-    KeyProblem,
+    ConfigKeyProblem,
     Table,
     config_key_type,
     describe_allowed_values,
@@ -24,7 +24,7 @@ from gridbridge.config.key_descriptions import (
     format_toml_value,
     subtable_or_empty,
 )
-from gridbridge.model.key_settings import OBJECT_NAME, ConfigTextFormat, UserMap, config_key_description
+from gridbridge.model.key_settings import OBJECT_NAME, ConfigTextFormat, RemoteAccountNames, config_key_description
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,7 +35,7 @@ NO_SECTION = "not a section; its keys stand below"
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 
-class SectionsOfOneName(Protocol):
+class SectionGroupOfOneName(Protocol):
     """All sections of one name in gridbridge.toml, and the field of Policy that they fill."""
 
     @property
@@ -69,7 +69,7 @@ class SectionsOfOneName(Protocol):
 class CapabilityConfigModule(Protocol):
     """A module of this package with the sections of one capability."""
 
-    GROUPS: tuple[SectionsOfOneName, ...]
+    GROUPS: tuple[SectionGroupOfOneName, ...]
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find contradictions between sections of gridbridge.toml."""
@@ -95,7 +95,7 @@ class UnnamedSection(Generic[S]):
 
     def problems(self, content: object) -> Iterator[str]:
         """Find the mistakes in the section."""
-        return find_section_problems(self.name, content, self.kind)
+        return find_problems_within_section(self.name, content, self.kind)
 
     def read(self, content: Table) -> S:
         """Return the parsed section with its defaults."""
@@ -136,7 +136,7 @@ class NamedSections(Generic[S]):
             title = f"{self.name}.{format_toml_key(name)}"
             if not self.form.holds(name):
                 yield f"[{title}]: wrong name; {self.form.right}"
-            yield from find_section_problems(title, table, self.kind, self.title)
+            yield from find_problems_within_section(title, table, self.kind, self.title)
 
     def read(self, content: Table) -> dict[str, S]:
         """Return the parsed sections by name."""
@@ -149,7 +149,7 @@ class NamedSections(Generic[S]):
             yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
 
 
-def find_misplaced_keys(sections: Table, groups: Iterable[SectionsOfOneName]) -> Iterator[str]:
+def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:
     """Report unknown keys of a section that belong to other sections."""
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
@@ -160,7 +160,7 @@ def find_misplaced_keys(sections: Table, groups: Iterable[SectionsOfOneName]) ->
                 yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
 
 
-def find_keys_above_sections(sections: Table, groups: Iterable[SectionsOfOneName]) -> Iterator[tuple[str, str]]:
+def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[tuple[str, str]]:
     """Yield the keys that stand above every section, each with its mistake.
 
     The name of named sections (`queue = 5`) is such a key if a single section has a key of that
@@ -178,7 +178,7 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionsOfOneName
             yield name, f"{format_toml_key(name)}: a key above every section; below {right}"
 
 
-def drop_unnamed_section_values(sections: Table, groups: Iterable[SectionsOfOneName]) -> Table:
+def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
     """Return the sections without content that lacks a section's name."""
     nested = {
         group.name: subtable_or_empty(sections, group.name) for group in groups if isinstance(group, NamedSections)
@@ -191,7 +191,7 @@ def drop_unnamed_section_values(sections: Table, groups: Iterable[SectionsOfOneN
     return {**sections, **named}
 
 
-def find_section_problems(
+def find_problems_within_section(
     title: str, table: object, kind: "type[DataclassInstance]", written: str = ""
 ) -> Iterator[str]:
     """Find the mistakes within one section.
@@ -266,7 +266,7 @@ def _key_of(error: Exception) -> str:
 
 
 def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
-    if isinstance(error, KeyProblem):
+    if isinstance(error, ConfigKeyProblem):
         yield f"{key.name}{error}"
     elif not is_meant:
         yield f"{key.name}: missing; {describe_allowed_values(key)}"
@@ -284,7 +284,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
             _check_table(value, key)
         fault = _fault(value, key)
         if fault:
-            raise KeyProblem(value, fault, describe_allowed_values(key))
+            raise ConfigKeyProblem(value, fault, describe_allowed_values(key))
         return config_key_type(key)(value)
 
     return checked
@@ -292,13 +292,13 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
-    form, is_users = config_key_description(key).form, config_key_type(key) is UserMap
+    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccountNames
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
-            raise KeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
+            raise ConfigKeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise KeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
+            raise ConfigKeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:

@@ -3,9 +3,15 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridbridge.config.key_descriptions import KeyProblem, Table, cluster_kind_name, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
-from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
+from gridbridge.config.key_descriptions import (
+    ConfigKeyProblem,
+    Table,
+    batch_system_of_cluster_section,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
+from gridbridge.model.cluster import MAX_PORT, ClusterKind, ClusterSection, JobEndPushKind, RemoteJobClaimMechanism
 from gridbridge.model.key_settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 
@@ -22,7 +28,7 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[EndPushKind, str]  # unsupported values of `push`, with the supported ones
+    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the supported ones
     has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
@@ -31,33 +37,35 @@ class ClusterKindKeys:
 
 OF_KIND = {
     ClusterKind.GRIDENGINE: ClusterKindKeys(
-        needs=NEEDS_PORTS, lacks=NO_FOLDER, pushes={EndPushKind.OAR: "none or qevent"}, has_environments=True
+        needs=NEEDS_PORTS, lacks=NO_FOLDER, pushes={JobEndPushKind.OAR: "none or qevent"}, has_environments=True
     ),
     ClusterKind.OAR: ClusterKindKeys(
         needs={},
         lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone") | NO_FOLDER,
-        pushes={EndPushKind.QEVENT: "none, or oar by ssh"},
+        pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the folder that the cluster is"},
         lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
-        pushes={EndPushKind.QEVENT: NO_PUSH, EndPushKind.OAR: NO_PUSH},
+        pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
     ),
 }
 
 
-def keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
+def config_keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
     """Return the keys of a cluster's kind; unknown kinds are reported elsewhere."""
-    kind = cluster_kind_name(cluster)
+    kind = batch_system_of_cluster_section(cluster)
     return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]
 
 
-GROUPS: tuple[SectionsOfOneName, ...] = (
+GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="site", kind=SiteSection),
-    NamedSections(name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled),
+    NamedSections(
+        name="cluster", field="clusters", kind=ClusterSection, form=CLUSTER_NAME, filled=ClusterSection.filled
+    ),
 )
 
 
@@ -74,56 +82,58 @@ def find_config_problems(sections: Table) -> Iterator[str]:
 
 def _kind_problems(cluster: Table) -> Iterator[str]:
     """Find keys that do not fit the kind of batch system."""
-    keys, wrong = keys_of_cluster_kind(cluster), f"with kind {cluster_kind_name(cluster)}"
+    keys, wrong = config_keys_of_cluster_kind(cluster), f"with kind {batch_system_of_cluster_section(cluster)}"
     for name, right in keys.needs.items():
         if not cluster.get(name):
             yield f"{name}: missing; {right}"
     for name, right in keys.lacks.items():
         if value := cluster.get(name):
-            yield f"{name}{KeyProblem(value, wrong, right)}"
+            yield f"{name}{ConfigKeyProblem(value, wrong, right)}"
     for push, right in keys.pushes.items():
         if cluster.get("push") == push:
-            yield f"push{KeyProblem(push, wrong, right)}"
+            yield f"push{ConfigKeyProblem(push, wrong, right)}"
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     """Find an embedded cluster beside other kinds: it belongs to one person."""
-    kind, home = cluster_kind_name(cluster), cluster_kind_name(local) if local else "none"
-    if keys_of_cluster_kind(cluster).stands_alone != (bool(local) and keys_of_cluster_kind(local).stands_alone):
+    kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
+    if config_keys_of_cluster_kind(cluster).stands_alone != (
+        bool(local) and config_keys_of_cluster_kind(local).stands_alone
+    ):
         right = "all clusters of a site are embedded, or none"
-        yield f"kind{KeyProblem(kind, f'where the local cluster is {home}', right)}"
+        yield f"kind{ConfigKeyProblem(kind, f'where the local cluster is {home}', right)}"
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
-    push = cluster.get("push", EndPushKind.NONE)
-    if push == EndPushKind.OAR and not address:
-        yield f"push{KeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
+    push = cluster.get("push", JobEndPushKind.NONE)
+    if push == JobEndPushKind.OAR and not address:
+        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
     if users and not address:
-        mistake = KeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
+        mistake = ConfigKeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
         yield f"users{mistake}"
     if not address:
         return
     if is_local:
-        yield f"ssh{KeyProblem(address, 'the local cluster', 'its programs run here')}"
+        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
-        yield f"spool_shared{KeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
-    if push == EndPushKind.QEVENT:
-        yield f"push{KeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
+        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
+    if push == JobEndPushKind.QEVENT:
+        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim without the shared file or the connection that it needs."""
-    claim = cluster.get("claim", Claim.NONE)
-    if claim not in (Claim.FILE, Claim.GRANT):
+    claim = cluster.get("claim", RemoteJobClaimMechanism.NONE)
+    if claim not in (RemoteJobClaimMechanism.FILE, RemoteJobClaimMechanism.GRANT):
         return
-    if is_local or not keys_of_cluster_kind(cluster).has_claims:
-        wrong = "the local cluster" if is_local else f"with kind {cluster_kind_name(cluster)}"
-        yield f"claim{KeyProblem(claim, wrong, 'none: it is always reached')}"
-    elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
+    if is_local or not config_keys_of_cluster_kind(cluster).has_claims:
+        wrong = "the local cluster" if is_local else f"with kind {batch_system_of_cluster_section(cluster)}"
+        yield f"claim{ConfigKeyProblem(claim, wrong, 'none: it is always reached')}"
+    elif claim == RemoteJobClaimMechanism.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
-        yield f"claim{KeyProblem(claim, 'without a shared spool', right)}"
-    elif claim == Claim.GRANT and not cluster.get("ssh"):
+        yield f"claim{ConfigKeyProblem(claim, 'without a shared spool', right)}"
+    elif claim == RemoteJobClaimMechanism.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
-        yield f"claim{KeyProblem(claim, 'without ssh', right)}"
+        yield f"claim{ConfigKeyProblem(claim, 'without ssh', right)}"

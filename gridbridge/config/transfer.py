@@ -3,19 +3,25 @@
 from collections.abc import Iterator
 
 from gridbridge.config import mapping_sections
-from gridbridge.config.key_descriptions import KeyProblem, Table, cluster_kind_name, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
-from gridbridge.model.cluster import why_no_transfer_queues
+from gridbridge.config.key_descriptions import (
+    ConfigKeyProblem,
+    Table,
+    batch_system_of_cluster_section,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
+from gridbridge.model.cluster import why_no_transfer_queues_at_home
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
     PollerSection,
     RetentionSection,
-    TransferQueue,
+    TransferQueueSection,
 )
 
-GROUPS: tuple[SectionsOfOneName, ...] = (
-    NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
+GROUPS: tuple[SectionGroupOfOneName, ...] = (
+    NamedSections(name="queue", field="queues", kind=TransferQueueSection, form=OBJECT_NAME),
     mapping_sections.GROUP,
     UnnamedSection(name="poller", kind=PollerSection),
     UnnamedSection(name="breaker", kind=BreakerSection),
@@ -26,7 +32,7 @@ STAGING = ("stage_in", "stage_out")  # keys that need ssh; `staged`, which does 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
-    yield from mapping_sections.find_mapping_problems(sections)
+    yield from mapping_sections.find_request_mapping_problems(sections)
     if why := _why_no_queues(sections):
         yield f"[queue.{format_toml_key(next(iter(subtable_or_empty(sections, 'queue'))))}]: {why}"
     else:
@@ -40,8 +46,8 @@ def _why_no_queues(sections: Table) -> str:
     if not subtable_or_empty(sections, "queue") or not isinstance(local, str):
         return ""
     clusters = subtable_or_empty(sections, "cluster")
-    return why_no_transfer_queues(
-        local, cluster_kind_name(subtable_or_empty(clusters, local)) if local in clusters else None
+    return why_no_transfer_queues_at_home(
+        local, batch_system_of_cluster_section(subtable_or_empty(clusters, local)) if local in clusters else None
     )
 
 
@@ -56,7 +62,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            problem = KeyProblem(cluster, wrong, f"a remote cluster ({remotes})")
+            problem = ConfigKeyProblem(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{format_toml_key(name)}] cluster{problem}"
             continue
         mistakes = _staging_problems(subtable_or_empty(queues, name), subtable_or_empty(clusters, cluster))
@@ -67,7 +73,7 @@ def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
     """Find staged files for a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
-            yield f"{name}{KeyProblem(value, 'without ssh', 'only by ssh are files carried')}"
+            yield f"{name}{ConfigKeyProblem(value, 'without ssh', 'only by ssh are files carried')}"
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:
@@ -76,5 +82,5 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
         return
     if stale_s <= interval_s:
-        problem = KeyProblem(stale_s, "queues would close between two polls", f"above {interval_s} s")
+        problem = ConfigKeyProblem(stale_s, "queues would close between two polls", f"above {interval_s} s")
         yield f"[poller] stale_s{problem}"

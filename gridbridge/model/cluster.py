@@ -11,7 +11,7 @@ from gridbridge.model.key_settings import (
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
-    UserMap,
+    RemoteAccountNames,
     setting,
 )
 
@@ -29,7 +29,7 @@ class ClusterKind(StrEnum):
     EMBEDDED = "embedded"
 
 
-class EndPushKind(StrEnum):
+class JobEndPushKind(StrEnum):
     """The way in which a cluster reports the end of a job at once."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class EndPushKind(StrEnum):
     OAR = "oar"
 
 
-class Claim(StrEnum):
+class RemoteJobClaimMechanism(StrEnum):
     """The claim mechanism, which keeps the remote job of a recalled task from running."""
 
     NONE = "none"
@@ -46,7 +46,7 @@ class Claim(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterSection:
     """A [cluster.NAME] section: the location of a batch system and the access."""
 
     kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
@@ -61,18 +61,22 @@ class Cluster:
     spool_shared: bool = setting(False, "whether its nodes see the spool, to report ends of jobs")
     remote_spool_dir: str = setting(SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH)
     ssh: str = setting("", "the host of its programs, reached as each user", form=SSH_PLACE)
-    users: UserMap = setting(UserMap(), "by ssh: accounts with another name there", form=LOGIN_NAME)
+    users: RemoteAccountNames = setting(
+        RemoteAccountNames(), "by ssh: accounts with another name there", form=LOGIN_NAME
+    )
     stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
     accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
-    push: EndPushKind = setting(EndPushKind.NONE, "how it reports at once that a job ended there")
+    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how it reports at once that a job ended there")
     push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
 
-    claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")
+    claim: RemoteJobClaimMechanism = setting(
+        RemoteJobClaimMechanism.NONE, "what lets waiting tasks come home while it does not answer"
+    )
     claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
     cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)
 
-    def filled(self, name: str) -> "Cluster":
+    def filled(self, name: str) -> "ClusterSection":
         """Return a cluster's section with all inherited values filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
@@ -80,7 +84,7 @@ class Cluster:
 TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
-def why_no_transfer_queues(cluster: str, kind: str | None) -> str:
+def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
     """Return the reason why a home cluster can't have transfer queues, else ''.
 
     `kind` is None for a site without a batch system, whose cluster has no section.

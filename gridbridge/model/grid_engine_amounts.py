@@ -26,12 +26,12 @@ DIGITS = frozenset("0123456789.eE+-")
 NOISE = 1e-15  # largest floating-point rounding error, relative to the number
 
 
-def is_unlimited_amount(text: str) -> bool:
+def is_unlimited_grid_engine_amount(text: str) -> bool:
     """Say whether an amount means no limit: INFINITY or NONE in any case."""
     return text.upper() in NO_LIMIT
 
 
-def parse_amount(text: str) -> float:
+def parse_grid_engine_amount(text: str) -> float:
     """Return an amount as a number: bytes, seconds, or a plain count.
 
     Raises ParseError for text that is no amount, and for an amount below 0 or above MOST.
@@ -69,7 +69,7 @@ def _digits(text: str) -> float:
     return float(text)
 
 
-def format_amount(number: float, unit: str) -> str:
+def format_grid_engine_amount(number: float, unit: str) -> str:
     """Format a number in whole units, rounded up so that no job gets less.
 
     A memory unit is written behind the number, a time unit is not.

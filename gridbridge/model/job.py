@@ -22,7 +22,7 @@ class JobAccountAndErrors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedJob:
+class JobRequestAndSubmitOptions:
     """The request and submission options of a submitted job, or of a job to submit."""
 
     request: JobRequest
@@ -45,7 +45,7 @@ class ArrayEndQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayLimits:
+class ClusterArrayLimits:
     """A cluster's limits on arrays; 0 means no limit."""
 
     tasks: int = 0  # largest number of tasks in one array, which can all run at once
@@ -64,7 +64,7 @@ class JobKillReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAdmission:
+class QueueJobAndUserRestrictions:
     """Restrictions of a queue on jobs and people; None: no restriction, or unknown."""
 
     slots: int | None = None

@@ -197,15 +197,15 @@ class JobSpec:
         return JobSpec(**values)
 
 
-def split_name_and_relation(name: str) -> tuple[str, str]:
+def split_property_and_sql_relation(name: str) -> tuple[str, str]:
     """Split a property name from its SQL relation, which is `=` if absent."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
-def format_resource_condition(name: str, value: str) -> str:
+def format_sql_condition_for_people(name: str, value: str) -> str:
     """Format an SQL condition for people."""
-    bare, relation = split_name_and_relation(name)
+    bare, relation = split_property_and_sql_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()
     return f"{bare}{relation}{value or EMPTY}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field
 from typing import TypeVar
 
-from gridbridge.model.transfer_name import is_cluster_name
+from gridbridge.model.transfer_name import is_valid_cluster_name
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class ConfigKeyDescription:
 
 ANY_TEXT = ConfigTextFormat(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
 CLUSTER_NAME = ConfigTextFormat(
-    holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
+    holds=is_valid_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
 )
 ACCOUNT = ConfigTextFormat(
     holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch, right="the name of an account that is not root"
@@ -84,13 +84,13 @@ def setting(
     inherits: str = "",
 ) -> T:
     """Define a configuration key; `inherits` names the source of an empty value."""
-    metadata = about(meaning, unit, low, high, form=form, inherits=inherits)
+    metadata = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def about(
+def config_key_metadata(
     meaning: str,
     unit: str = "",
     low: float = 0,
@@ -111,7 +111,7 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
     return about
 
 
-class UserMap(dict[str, str]):
+class RemoteAccountNames(dict[str, str]):
     """Remote accounts of people whose account has another name at a remote cluster."""
 
     def account_of(self, person: str) -> str:
@@ -126,5 +126,5 @@ class UserMap(dict[str, str]):
         return f"{account}@{cluster}" if account in self else account
 
 
-class QueueRequests(dict[str, str]):
+class QueueDefaultRequests(dict[str, str]):
     """Default resource requests of a queue's jobs, by the resource's home name."""

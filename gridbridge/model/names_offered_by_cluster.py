@@ -71,7 +71,7 @@ def missing_parallel_env_reason(nodes: int, slots: int) -> str:
     return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
 
 
-class LocalOnlyQueues:
+class NonForwardingQueues:
     """The queues of a remote cluster that send no jobs on to a third cluster."""
 
     queues: str  # comma-separated queue names
@@ -82,7 +82,7 @@ class LocalOnlyQueues:
         self.all_say = all_say
 
     def __eq__(self, local_queues: object) -> bool:
-        return isinstance(local_queues, LocalOnlyQueues) and vars(self) == vars(local_queues)
+        return isinstance(local_queues, NonForwardingQueues) and vars(self) == vars(local_queues)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
@@ -124,11 +124,11 @@ def _is_pattern(name: str) -> bool:
     return not set("*?[]!&|()").isdisjoint(name)
 
 
-def encode_local_only_queues(queues: LocalOnlyQueues) -> bytes:
+def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
     """Encode local-only queues for publication."""
     return key_value_lines.encode_key_value_lines(vars(queues))
 
 
-def decode_local_only_queues(data: bytes) -> LocalOnlyQueues:
+def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
     """Decode published local-only queues; ParseError for invalid lines."""
-    return LocalOnlyQueues(**{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))})
+    return NonForwardingQueues(**{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))})

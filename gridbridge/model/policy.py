@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     NotificationsSection,
     RunnerSection,
 )
-from gridbridge.model.cluster import Cluster, ClusterKind, why_no_transfer_queues
+from gridbridge.model.cluster import ClusterKind, ClusterSection, why_no_transfer_queues_at_home
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
@@ -34,7 +34,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     PollerSection,
     RetentionSection,
     Rules,
-    TransferQueue,
+    TransferQueueSection,
 )
 
 
@@ -43,8 +43,8 @@ class Policy:
     """The whole configuration, with all inherited values filled in."""
 
     site: SiteSection
-    clusters: Mapping[str, Cluster]
-    queues: Mapping[str, TransferQueue]
+    clusters: Mapping[str, ClusterSection]
+    queues: Mapping[str, TransferQueueSection]
     poller: PollerSection = field(default_factory=PollerSection)
     breaker: BreakerSection = field(default_factory=BreakerSection)
     retention: RetentionSection = field(default_factory=RetentionSection)
@@ -78,7 +78,7 @@ class Policy:
     @property
     def why_no_queues(self) -> str:
         """Return the reason why the site can have no transfer queues; '' if the site can."""
-        return why_no_transfer_queues(self.site.cluster, self.local.kind if self.local else None)
+        return why_no_transfer_queues_at_home(self.site.cluster, self.local.kind if self.local else None)
 
     @property
     def remotes(self) -> frozenset[str]:
@@ -90,6 +90,6 @@ class Policy:
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property
-    def local(self) -> Cluster | None:
+    def local(self) -> ClusterSection | None:
         """The cluster of this machine; None for a site without a batch system."""
         return self.clusters.get(self.site.cluster)

@@ -59,7 +59,7 @@ class PublishedTransferHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTransferTask:
+class PublishedTaskTransfers:
     """A local task with its owner's transfers, first attempt first."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array

@@ -12,7 +12,7 @@ PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # overrides by host or group (que
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValuesByHost:
+class QconfValuesByHost:
     """An attribute's default and its overrides by host, as in `1,[@large=8],[n1=2]`."""
 
     usual: str = ""
@@ -28,25 +28,25 @@ class ValuesByHost:
         return next(own, next(shared, self.usual))
 
 
-def parse_values_by_host(text: str) -> ValuesByHost:
+def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
     """Parse an attribute value with overrides by host, as printed by qconf."""
     usual = text.partition("[")[0].rstrip(", ")
     by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
-    return ValuesByHost(usual=usual, others=by_host)
+    return QconfValuesByHost(usual=usual, others=by_host)
 
 
-def queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
+def qconf_queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
     """Return a queue attribute's default value and the value of each host or group.
 
     Each value has a suffix, as behind the queue's name in qconf(1): empty, `@n1` or `@@big`.
     """
-    values = parse_values_by_host(text)
+    values = parse_qconf_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 
 
-def queue_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
+def parse_qconf_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
     """Parse a queue's list `a=1,b=2` by host, with the suffixes of queue_value_by_host."""
-    return tuple((where, parse_qconf_pairs(value)) for where, value in queue_value_by_host(text))
+    return tuple((where, parse_qconf_pairs(value)) for where, value in qconf_queue_value_by_host(text))
 
 
 def parse_qconf_pairs(value: str) -> dict[str, str]:

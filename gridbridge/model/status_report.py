@@ -10,14 +10,14 @@ FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown at the begin and end of a lon
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # character shown for a control character
 
 
-def printable_text(text: str) -> str:
+def replace_control_characters(text: str) -> str:
     """Replace control characters of users' texts, which could control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
 
 
-def with_noun(number: int, singular: str, more: str = "") -> str:
+def number_with_noun(number: int, singular: str, more: str = "") -> str:
     """Return a number with its noun: 1 slot, 2 slots."""
     return f"{number} {singular if number == 1 else more or singular + 's'}"
 
@@ -58,7 +58,7 @@ class TransferQueueReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferReport:
+class TransferAndAwaitedEvent:
     """A transfer and the event that it waits for."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
@@ -73,7 +73,7 @@ class SiteStatusReport:
     alarm: str
     clusters: tuple[ClusterStatusReport, ...] = ()
     queues: tuple[TransferQueueReport, ...] = ()
-    transfers: tuple[TransferReport, ...] = ()
+    transfers: tuple[TransferAndAwaitedEvent, ...] = ()
     drained: tuple[str, ...] = ()  # drained clusters without a transfer queue, with reasons
     late: tuple[str, ...] = ()  # findings about stuck or paused rounds of other programs
 
@@ -101,7 +101,7 @@ class LocalTaskExplanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
+class JournalledProgramDecision:
     """A program's decision from the state file, with the inputs to repeat the decision."""
 
     number: int

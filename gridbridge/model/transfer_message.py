@@ -144,7 +144,7 @@ def encode_message_cutting_reason(message: TransferMessage) -> bytes:
     return data
 
 
-def shorten_reason(sentence: str) -> str:
+def shorten_reason_for_storage(sentence: str) -> str:
     """Cut another program's sentence to the length of stored and logged reasons."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 

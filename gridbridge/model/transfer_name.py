@@ -12,7 +12,7 @@ WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negativ
 NO_TASK = 0  # task number in the transfer name of a job that is no array
 
 
-class TransferId:
+class TransferAttemptId:
     """One attempt to run one task of a local job at a remote cluster."""
 
     __slots__ = ("attempt", "cluster", "job", "task")
@@ -27,7 +27,7 @@ class TransferId:
         return f"{PREFIX}.{self.cluster}.{self.job}.{self.task}.{self.attempt}"
 
     def __eq__(self, transfer_id: object) -> bool:
-        return isinstance(transfer_id, TransferId) and str(self) == str(transfer_id)
+        return isinstance(transfer_id, TransferAttemptId) and str(self) == str(transfer_id)
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -38,14 +38,14 @@ class TransferId:
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
-def parse_transfer_name(name: str) -> TransferId:
+def parse_transfer_name(name: str) -> TransferAttemptId:
     """Parse a transfer name; ParseError for other text."""
     parts = name.split(".")
-    if len(parts) != 5 or parts[0] != PREFIX or not is_cluster_name(parts[1]):
+    if len(parts) != 5 or parts[0] != PREFIX or not is_valid_cluster_name(parts[1]):
         raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts[2:]):
         raise ParseError(f"{name!r}: job, task and attempt are numbers")
-    return TransferId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
+    return TransferAttemptId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
@@ -56,7 +56,7 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
 
-def parse_task_ranges(text: str) -> tuple[range, ...]:
+def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
     """Parse qstat's task ranges, as in `1-9:2,12`; ParseError for other text."""
     return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
 
@@ -84,7 +84,7 @@ def _count(part: str) -> int:
     return number + WRAP if number < 0 else number
 
 
-def job_ids_in_push(pushed: bytes) -> list[int]:
+def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
     """Return the job ids in a pushed report, without other words, as anybody may write."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
@@ -102,7 +102,7 @@ def _is_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 10 and not part.startswith("0")
 
 
-def is_cluster_name(name: str) -> bool:
+def is_valid_cluster_name(name: str) -> bool:
     """Say whether a name is at most 32 characters of a-z, 0-9 and `-`, a letter first."""
     return (
         0 < len(name) <= 32

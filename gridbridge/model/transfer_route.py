@@ -30,7 +30,7 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
-class GridEngineCell:
+class GridEngineCellAccess:
     """Access to one Grid Engine cell through its client programs."""
 
     kind = GRIDENGINE
@@ -55,9 +55,9 @@ class GridEngineCell:
         self.timeout_s = timeout_s
         self.login = login  # ssh login; None: run programs on this host
 
-    def within(self, timeout_s: float) -> "GridEngineCell":
+    def within(self, timeout_s: float) -> "GridEngineCellAccess":
         """Return the same cell with a shorter command timeout."""
-        return GridEngineCell(
+        return GridEngineCellAccess(
             root=self.root,
             cell=self.cell,
             qmaster_port=self.qmaster_port,
@@ -78,7 +78,7 @@ class GridEngineCell:
         }
 
 
-class EmbeddedFolder:
+class EmbeddedClusterAccess:
     """Access to an embedded cluster: its folder, and a Python with gridbridge."""
 
     kind = EMBEDDED
@@ -90,17 +90,17 @@ class EmbeddedFolder:
         self.timeout_s = timeout_s
         self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
-    def within(self, timeout_s: float) -> "EmbeddedFolder":
+    def within(self, timeout_s: float) -> "EmbeddedClusterAccess":
         """Return the same embedded cluster with a shorter command timeout."""
         limit_s = min(timeout_s, self.timeout_s)
-        return EmbeddedFolder(path=self.path, python=self.python, timeout_s=limit_s)
+        return EmbeddedClusterAccess(path=self.path, python=self.python, timeout_s=limit_s)
 
     def environment(self) -> dict[str, str]:
         """Return the program's environment, without the caller's variables."""
         return dict(BARE)
 
 
-class OarServer:
+class OarServerAccess:
     """Access to an OAR server through its client programs on an allowed host."""
 
     kind = OAR
@@ -114,18 +114,18 @@ class OarServer:
         self.timeout_s = timeout_s
         self.ends = ends  # remote FIFO for reports of job ends; empty: none
 
-    def within(self, timeout_s: float) -> "OarServer":
+    def within(self, timeout_s: float) -> "OarServerAccess":
         """Return the same OAR server with a shorter command timeout."""
         limit_s = min(timeout_s, self.timeout_s)
-        return OarServer(login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends)
+        return OarServerAccess(login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends)
 
     def environment(self) -> dict[str, str]:
         """Return the client programs' environment, without the caller's variables."""
         return dict(BARE)
 
 
-Home = GridEngineCell | EmbeddedFolder  # clusters that can have a transfer queue
-Away = GridEngineCell | OarServer | EmbeddedFolder  # clusters that a transfer queue can lead to
+Home = GridEngineCellAccess | EmbeddedClusterAccess  # clusters that can have a transfer queue
+Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # clusters that a transfer queue can lead to
 
 
 class TransferRoute:
@@ -173,7 +173,7 @@ class TransferRoute:
     def away(self) -> Away:
         """The remote cluster that runs the queue's jobs, without an ssh login."""
         if self.remote_kind == OAR:
-            return OarServer(
+            return OarServerAccess(
                 binaries=self.remote_binaries, timeout_s=float(self.remote_timeout_s), ends=self.remote_ends
             )
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
@@ -194,16 +194,16 @@ class TransferRoute:
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
-    def _folder(self, side: str) -> EmbeddedFolder:
+    def _folder(self, side: str) -> EmbeddedClusterAccess:
         from gridbridge.model.fixed_paths import PYTHON  # only some programs need this import
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
-        return EmbeddedFolder(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
+        return EmbeddedClusterAccess(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
 
-    def _cell(self, side: str) -> GridEngineCell:
+    def _cell(self, side: str) -> GridEngineCellAccess:
         values = vars(self)
-        return GridEngineCell(
+        return GridEngineCellAccess(
             root=values[f"{side}_root"],
             cell=values[f"{side}_cell"],
             qmaster_port=values[f"{side}_qmaster_port"],
@@ -216,11 +216,11 @@ class TransferRoute:
 KEYS = tuple(TransferRoute.__annotations__)
 
 
-def encode_route(route: TransferRoute) -> bytes:
+def encode_transfer_route(route: TransferRoute) -> bytes:
     """Encode a route for its published file."""
     return key_value_lines.encode_key_value_lines(vars(route))
 
 
-def decode_route(data: bytes) -> TransferRoute:
+def decode_transfer_route(data: bytes) -> TransferRoute:
     """Decode a published route; ParseError for invalid lines."""
     return TransferRoute(**key_value_lines.decode_key_value_lines(data, KEYS))

@@ -60,7 +60,7 @@ class RootRefusal(GridbridgeError):
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    help_and_version.print_help_if_asked(__doc__, version_with_commit)
+    help_and_version.print_help_or_version_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
     clear_caller_environment()

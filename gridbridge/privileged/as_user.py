@@ -24,7 +24,7 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, SPOOL
-from gridbridge.model.remote_cluster import remote_cluster_from_section
+from gridbridge.model.remote_cluster import remote_cluster_access_of_person
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
@@ -60,7 +60,7 @@ ARRAY_VERBS = (  # campaign verbs of module arrays/as_user_array_verbs
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    help_and_version.print_help_if_asked(__doc__)
+    help_and_version.print_help_or_version_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -95,7 +95,7 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     require_existing_account(uid)
     continue_in_time_limited_child()
     person = switch_to_user(uid)
-    remote = remote_cluster_from_section(cluster, record.remote, person)
+    remote = remote_cluster_access_of_person(cluster, record.remote, person)
     if verb == "unstage":
         remote_stage_folder.remove_remote_transfer_folder(remote.login, record.stage, record.transfer, LIMIT_S)
         os._exit(0)

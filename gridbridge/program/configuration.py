@@ -17,7 +17,7 @@ from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedConfigurationStatus
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.shell import file_trust, safe_files
 from gridbridge.shell.clock import Clock
 
@@ -60,7 +60,7 @@ class ConfigurationFileWatch:
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
         self._clock = clock
-        self._taken = self._seen = fingerprint_file(path)
+        self._taken = self._seen = fingerprint_file_and_path_modes(path)
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
@@ -69,7 +69,7 @@ class ConfigurationFileWatch:
         A change is reported after the file has stayed the same for half a second. `at_once` always
         returns True.
         """
-        now = fingerprint_file(self._path)
+        now = fingerprint_file_and_path_modes(self._path)
         if now != self._seen:
             self._seen, self._seen_at_s = now, self._clock()
         is_settled = self._clock() - self._seen_at_s >= SETTLE_S
@@ -151,11 +151,11 @@ class ReloadableConfiguration:
             sha256=self.in_force.sha256,
             since=self.in_force.since,
             refused_sha256=refused.sha256,
-            refused=tuple(map(printable_text, refused.problems)),
+            refused=tuple(map(replace_control_characters, refused.problems)),
         )
 
 
-def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
+def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
     """Return the file that the previous service saved; None without a valid saved file.
 
     Only a file that nobody but the service could have written counts.
@@ -221,7 +221,7 @@ def _trust(path: str) -> None:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
 
 
-def fingerprint_file(path: str) -> Look:
+def fingerprint_file_and_path_modes(path: str) -> Look:
     """Return a fingerprint of a file and of the permissions on its path.
 
     The permissions count, so that a file rejected for an unsafe folder is read again once the

@@ -15,7 +15,7 @@ from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.program import log_rotation
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.version import version_with_commit
-from gridbridge.program.work.backoff import double_pause
+from gridbridge.program.work.backoff import double_pause_after_failure
 from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
@@ -139,7 +139,7 @@ def run_cycles_forever(
         before, trouble = trouble, _try(daemon, life_sign, report, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
-        pause_s = double_pause(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
+        pause_s = double_pause_after_failure(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
         news = _News(daemon, trouble)
         _pause(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
         trouble = news.trouble

@@ -17,7 +17,7 @@ class OwnerlessJobNotDeleted(OwnerAccountGone):
     """The service may not delete a job whose owner's account is gone."""
 
 
-def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
+def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
@@ -29,7 +29,7 @@ def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str
         raise _not_deleted(policy, cluster, owner, job, error) from error
 
 
-def delete_ownerless_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
+def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
     """Delete the jobs of an array, by the ids in root's ledger and by name.
 
     Returns the array's job id at the cluster; 0 if it was never submitted.

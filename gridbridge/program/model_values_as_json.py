@@ -12,12 +12,12 @@ from gridbridge.model.transfer_message import TransferMessage
 T = TypeVar("T")
 
 
-def encode_model_value(value: object) -> Any:
+def model_value_to_json(value: object) -> Any:
     """Return a model value as JSON values; fields with default values are left out."""
     return _CONVERTER.unstructure(value)
 
 
-def decode_model_value(content: object, kind: type[T]) -> T:
+def model_value_from_json(content: object, kind: type[T]) -> T:
     """Return the model value of JSON values; raises an exception for invalid values."""
     return _CONVERTER.structure(content, kind)
 

@@ -28,7 +28,7 @@ def require_service_account(policy: Policy) -> None:
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
 
-def start_service_log(policy: Policy) -> None:
+def start_service_log_on_stderr(policy: Policy) -> None:
     """Log to standard error, one event per line, with times in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(

@@ -11,23 +11,24 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import service_folder_space
 from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer.service_and_queue_health import describe_cluster_drain
 from gridbridge.decisions.transfer.transfer_explanation import explain_transfer_attempt, explain_transfer_wait
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
     PublishedFilesSnapshot,
+    PublishedTaskTransfers,
     PublishedTransfer,
     PublishedTransferHistory,
-    PublishedTransferTask,
 )
 from gridbridge.model.remote_job_accounting import JobRunAccounting
 from gridbridge.model.status_report import (
     LocalTaskExplanation,
     SiteStatusReport,
-    TransferReport,
-    printable_text,
-    with_noun,
+    TransferAndAwaitedEvent,
+    number_with_noun,
+    replace_control_characters,
 )
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import rebalance_round_alerts, users_configuration
@@ -42,7 +43,7 @@ class JobWithoutTransfers(GridbridgeError):
     """No transfer of this job is known."""
 
 
-def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
+def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
     """Return the state of the clusters, transfer queues and open transfers."""
     shown = files.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
@@ -53,7 +54,7 @@ def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG
         ),
         queues=tuple(service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes),
         transfers=tuple(
-            TransferReport(
+            TransferAndAwaitedEvent(
                 job=parse_transfer_name(transfer.transfer).local,
                 transfer=transfer,
                 waits_for=explain_transfer_wait(transfer, shown, now),
@@ -61,7 +62,7 @@ def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG
             for transfer in shown.transfers
         ),
         drained=tuple(
-            f"{name}: {service_and_queue_health.drain_reason(name, shown, now)}; no campaign sends tasks there"
+            f"{name}: {describe_cluster_drain(name, shown, now)}; no campaign sends tasks there"
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
@@ -69,7 +70,7 @@ def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG
     )
 
 
-def explain_local_job(
+def explain_transfers_of_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
     """Explain each task of a job; the first item is the alarm of the site.
@@ -79,12 +80,12 @@ def explain_local_job(
     """
     number, _ = parse_local_job_and_task(job)
     shown = files.read_all_published_files(folder)
-    all_tasks = tasks_of_confirmed_owner(
-        files.read_transfer_histories_of_job(folder, job), partial(owners_in_home_accounting, number, path)
+    all_tasks = tasks_with_verified_owner(
+        files.read_transfer_histories_of_job(folder, job), partial(job_owners_in_home_accounting, number, path)
     )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
-    are = with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
+    are = number_with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
@@ -122,20 +123,22 @@ def _wrong(path: str) -> str:
     try:
         policy_file.load_configuration(path)
     except ConfigError as error:
-        first = service_and_queue_health.first_configuration_problem(tuple(map(printable_text, error.problems)))
+        first = service_and_queue_health.summarize_config_problems(
+            tuple(map(replace_control_characters, error.problems))
+        )
         return f"the gridbridge.toml that is there is refused: {first}"
     return ""
 
 
-def _explain(task: PublishedTransferTask, shown: PublishedFilesSnapshot, now: datetime) -> LocalTaskExplanation:
+def _explain(task: PublishedTaskTransfers, shown: PublishedFilesSnapshot, now: datetime) -> LocalTaskExplanation:
     newest = (_newest(history, shown) for history in task.attempts)
     attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
     return LocalTaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
-def tasks_of_confirmed_owner(
-    tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
-) -> tuple[PublishedTransferTask, ...]:
+def tasks_with_verified_owner(
+    tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
+) -> tuple[PublishedTaskTransfers, ...]:
     """Return verified tasks, and tasks whose owner the home cluster's accounting confirms.
 
     If the accounting has no record, all tasks are returned.
@@ -144,19 +147,19 @@ def tasks_of_confirmed_owner(
         return tuple(tasks)
     home_owners = owners()
     return tuple(
-        task for task in tasks if task.is_proved or not home_owners or owner_of_transfer_task(task) in home_owners
+        task for task in tasks if task.is_proved or not home_owners or person_who_reported_task(task) in home_owners
     )
 
 
-def owner_of_transfer_task(task: PublishedTransferTask) -> str:
+def person_who_reported_task(task: PublishedTaskTransfers) -> str:
     """Return the person whose processes reported a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
-def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
+def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
-        records = home_accounting_records(users_configuration.load_users_configuration(path)[0], job)
+        records = home_accounting_records(users_configuration.load_config_or_one_in_force(path)[0], job)
     except GridbridgeError:
         return frozenset()
     return frozenset(record.owner for record in records)

@@ -10,7 +10,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell import file_trust, safe_files
 
 
-def load_users_configuration(path: str) -> tuple[Policy, str]:
+def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
     """Return the policy, and the error of the current file if it is not in force.
 
     While the current file is invalid, users' commands use the file in force, as the service does.
@@ -25,12 +25,12 @@ def load_users_configuration(path: str) -> tuple[Policy, str]:
         return in_force, error.problems[0]
 
 
-def load_requiring_home_cluster(path: str) -> Policy:
+def load_config_with_home_cluster(path: str) -> Policy:
     """Return a policy that has a section for the site's own cluster.
 
     Raises ConfigError if the section is missing.
     """
-    policy, _ = load_users_configuration(path)
+    policy, _ = load_config_or_one_in_force(path)
     own = policy.site.cluster
     if own not in policy.clusters:
         names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
@@ -39,16 +39,16 @@ def load_requiring_home_cluster(path: str) -> Policy:
     return policy
 
 
-def load_folder_or_site_config(folder: str, path: str) -> Policy:
+def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
     """Return the policy for a saved folder, or the site's policy without a folder.
 
     A folder needs no configuration file: without a file all keys have their defaults.
     """
     if not folder:
-        return load_requiring_home_cluster(path)
+        return load_config_with_home_cluster(path)
     if not path:
         return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
-    return load_users_configuration(path)[0]
+    return load_config_or_one_in_force(path)[0]
 
 
 def _in_force() -> Policy | None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def print_help_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
+def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
     """Print the usage or the version and exit with 0 if the arguments request it.
 
     `text` begins with the program's name. Hot programs don't know their version.

@@ -9,7 +9,7 @@ INTERVAL_S = 60.0
 WITHHELD = 1000
 
 
-class LogQuota:
+class LogLineQuotaByPerson:
     """Counts log lines for each person and limits them in each interval."""
 
     def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:

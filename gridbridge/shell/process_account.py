@@ -10,7 +10,7 @@ from gridbridge.errors import StateError
 MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 
 
-def become_account(name: str, remedy: str = "") -> None:
+def switch_process_to_account(name: str, remedy: str = "") -> None:
     """Switch this process to an account for good.
 
     Only root and the account itself may do so; any other account gets StateError. `remedy` says how
@@ -34,7 +34,7 @@ def drop_root_to_account(name: str) -> None:
     """Switch a root process to an account if the account exists; others change nothing."""
     if os.geteuid() == 0:
         with suppress(StateError):
-            become_account(name)
+            switch_process_to_account(name)
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:

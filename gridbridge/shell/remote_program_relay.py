@@ -8,7 +8,7 @@ import os
 
 from gridbridge.shell.runner import open_memory_file, quote_for_sh
 
-CLIENT, TAR = "/usr/bin/ssh", "/bin/tar"
+CALLERS_CLIENT, TAR = "/usr/bin/ssh", "/bin/tar"
 PACKED = """\
 d=$(mktemp -d) && cd -- "$d" && mkdir out || exit
 trap 'cd / && rm -rf -- "$d"' EXIT
@@ -17,13 +17,13 @@ status=$?
 tar -c -f - said out || exit
 exit $status
 """
-FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
+RELAY_FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
 UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
-FIRST_SIGNAL = 128  # lowest exit status with which shells report a signal
+SHELL_SIGNAL_BASE = 128  # lowest exit status with which shells report a signal
 
 
 def run_by_callers_ssh(
-    address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CLIENT, out: int = 1
+    address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CALLERS_CLIENT, out: int = 1
 ) -> int:
     """Run a program at HOST or HOST:PORT by the caller's ssh; return its exit status.
 
@@ -45,12 +45,12 @@ def run_by_callers_ssh(
         return UNREACHED
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     is_unread = bool(stdin) and source is not None and not os.lseek(source, 0, os.SEEK_CUR)
-    if status == FAILED and is_unread:
+    if status == RELAY_FAILED and is_unread:
         return UNREACHED
-    return status if status >= 0 else FIRST_SIGNAL - status
+    return status if status >= 0 else SHELL_SIGNAL_BASE - status
 
 
-def run_and_fetch_written_files(address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) -> int:
+def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
     """Run a program in an empty remote folder and fetch the files that it wrote.
 
     The files that the program writes to `out` are unpacked into `folder`, and its standard output
@@ -63,4 +63,4 @@ def run_and_fetch_written_files(address: str, argv: tuple[str, ...], folder: str
     status = run_by_callers_ssh(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
     os.close(sink)
     is_whole = os.waitpid(pid, 0)[1] == 0
-    return status if is_whole and status != UNREACHED else FAILED
+    return status if is_whole and status != UNREACHED else RELAY_FAILED

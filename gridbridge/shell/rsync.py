@@ -64,7 +64,7 @@ class RsyncLimitAndProgress:
         return (*IN_PLACE, PROGRESS, *limit)
 
 
-def push_files(
+def rsync_files_to_host(
     login: SshLogin | None,
     names: "Iterable[str]",
     target: str,
@@ -82,12 +82,12 @@ def push_files(
     return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
 
 
-def push_renamed_file(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
+def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Copy one local file to a remote path; False if the job's deletion ended the copy."""
     return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
 
-def pull_files(
+def rsync_files_from_host(
     login: SshLogin,
     names: "Iterable[str]",
     source: str,
@@ -189,7 +189,7 @@ def _run(
     try:
         return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
-        runner.kill_program(pid)
+        runner.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
         runner.close_files(ours)
@@ -253,7 +253,7 @@ def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> i
             if is_unwanted():
                 os.kill(pid, SIGTERM)
                 _await(end)
-                runner.kill_program(pid)
+                runner.kill_program_session(pid)
                 return None
     finally:
         os.close(end)

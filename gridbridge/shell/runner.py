@@ -51,7 +51,7 @@ def _nothing() -> None:
 _after_each: "Callable[[], None]" = _nothing
 
 
-def call_after_each_program(act: "Callable[[], None]") -> None:
+def call_after_each_program_end(act: "Callable[[], None]") -> None:
     """Register a callback that runs after each local or remote program has ended."""
     global _after_each
     _after_each = act
@@ -60,13 +60,13 @@ def call_after_each_program(act: "Callable[[], None]") -> None:
 _ask_by: "ProgramAnswerer | None" = None
 
 
-def answer_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
+def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
     """Let a callable answer programs without input, local or by ssh; None restores real runs."""
     global _ask_by
     _ask_by = answerer
 
 
-def call_program_end_callback() -> None:
+def run_program_end_callback() -> None:
     """Run the registered callback after a program that another module has run."""
     _after_each()
 
@@ -137,10 +137,10 @@ def run_with_file_as_input(
         stdout, stderr = _read(ours, deadline, most_bytes)
         status = reap_program(pid, deadline)
     except TimeoutError as error:
-        kill_program(pid)
+        kill_program_session(pid)
         raise CommandFailed(argv, None, transient=True) from error
     except OverflowError as error:
-        kill_program(pid)
+        kill_program_session(pid)
         raise ProgramOutputTooLong(argv, most_bytes) from error
     finally:
         close_files(ours)
@@ -164,7 +164,7 @@ def run_discarding_output(
     has_ended = bool(poll.poll(timeout_s * 1000))
     os.close(end)
     if not has_ended:
-        kill_program(pid)
+        kill_program_session(pid)
         raise CommandFailed(argv, None, transient=True)
     return CompletedProgram(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
 
@@ -227,7 +227,7 @@ def reap_program(pid: int, deadline: float) -> int:
     return os.waitstatus_to_exitcode(result[1])
 
 
-def kill_program(pid: int) -> None:
+def kill_program_session(pid: int) -> None:
     """Kill a program's session; a program that changed its user (sudo) is left alone.
 
     A program that the kernel can't end, for instance while it waits for a hung disk, is left, too.

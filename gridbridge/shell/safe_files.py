@@ -96,7 +96,7 @@ def is_owned_by_current_user(path: str) -> bool:
     return os.lstat(path).st_uid == os.geteuid()
 
 
-def is_safe_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
+def does_only_owner_write_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
     """Say whether `read_file_only_owner_writes` would accept a file with this stat result."""
     try:
         _refuse_tricks(path, facts, max_bytes, None)
@@ -129,7 +129,7 @@ def make_private_folder(path: str) -> None:
         os.mkdir(path, 0o700)
 
 
-def list_folder(folder: str) -> list[str]:
+def list_folder_or_empty(folder: str) -> list[str]:
     """Return the names in a folder, empty if it does not exist.
 
     Raises StateError if unreadable.

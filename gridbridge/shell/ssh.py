@@ -80,7 +80,7 @@ class OpenSshClient:
 _carrier = OpenSshClient()
 
 
-def set_ssh_carrier(carrier: OpenSshClient) -> None:
+def set_ssh_request_carrier(carrier: OpenSshClient) -> None:
     """Make this process carry its ssh requests by another carrier, such as KeptSshConnections."""
     global _carrier
     _carrier = carrier
@@ -122,7 +122,7 @@ def run_over_ssh(
             carry = (carrier or _carrier).carry
             ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
         finally:
-            runner.call_program_end_callback()
+            runner.run_program_end_callback()
         return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
     return run() if stdin else runner.answer_program_run((*_login_words(login), *argv), env, run)

@@ -44,7 +44,7 @@ class SshClientProcess:
 
     def end(self) -> None:
         """Kill the ssh client and close its files."""
-        runner.kill_program(self.pid)
+        runner.kill_program_session(self.pid)
         self._close()
 
     def _close(self) -> None:

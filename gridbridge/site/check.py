@@ -26,10 +26,10 @@ from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.states import QueueInstanceState
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.program import rebalance_round_alerts
 from gridbridge.program.configuration import sha256_of_file
-from gridbridge.program.watch.service_disk_space import free_space_of_tmpdirs
+from gridbridge.program.watch.service_disk_space import free_space_of_starter_tmpdirs
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
@@ -225,7 +225,7 @@ def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[Ch
     yield from unconfigured_queues.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
     yield from service_folder_space.disk_space_findings(
-        free_space_of_tmpdirs(unconfigured_queues.queues_by_tmpdir(ours))
+        free_space_of_starter_tmpdirs(unconfigured_queues.queues_by_tmpdir(ours))
     )
 
 
@@ -303,14 +303,14 @@ def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckR
 def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
     """Make a finding safe to print on root's terminal: users may have chosen its text."""
     return CheckReportItem(
-        name=printable_text(finding.item),
+        name=replace_control_characters(finding.item),
         state=finding.state,
-        found=printable_text(finding.found),
-        right=printable_text(finding.right),
+        found=replace_control_characters(finding.found),
+        right=replace_control_characters(finding.right),
         commands=tuple(
             changes.standalone_edit_line(edit, policy) if policy else changes.setup_edit_command(edit)
             for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
         ),
         where=finding.where,
-        hint=printable_text(finding.hint),
+        hint=replace_control_characters(finding.hint),
     )

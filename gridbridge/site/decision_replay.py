@@ -12,10 +12,10 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
-from gridbridge.model.status_report import RecordedDecision
+from gridbridge.model.status_report import JournalledProgramDecision
 from gridbridge.program.decision_journal import InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.shell.process_account import become_account
+from gridbridge.shell.process_account import switch_process_to_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal
@@ -32,7 +32,7 @@ PROGRAMS = MappingProxyType(
             ),
             ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
             ProgramDecisionReplay(
-                poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_message
+                poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_starter_message
             ),
             ProgramDecisionReplay(campaign_journal.RUNNER_PROGRAM, campaign_journal.replay_campaign_cycle_decision),
             ProgramDecisionReplay(nikita_journal.NIKITA_PROGRAM, nikita_journal.replay_nikita_deletions),
@@ -53,7 +53,7 @@ class UnknownDecision(GridbridgeError):
 class DecisionReplay:
     """A journalled decision, and the decision of this version for the same rows."""
 
-    decision: RecordedDecision
+    decision: JournalledProgramDecision
     kept: tuple[str, ...]  # journalled actions, one sentence each
     now: tuple[str, ...]
 
@@ -89,7 +89,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
 
 def newest_journal_decisions(
     count: int, path: str = CONFIG, *, is_balancers: bool = False
-) -> tuple[RecordedDecision, ...]:
+) -> tuple[JournalledProgramDecision, ...]:
     """Return the newest decisions, oldest first; raises like `replay_decision`."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
         return JournalledDecisionRows(database).last(count)
@@ -99,7 +99,7 @@ def _open(path: str) -> StateFile:
     """Open an existing state file as its owner."""
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
-        become_account(policy.site.service_account)
+        switch_process_to_account(policy.site.service_account)
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
         raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
@@ -108,7 +108,7 @@ def _open(path: str) -> StateFile:
 
 def _balancers() -> StateFile:
     """Open the balancer's state file as its account."""
-    become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
     return StateFile.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)

@@ -12,7 +12,7 @@ from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.program import users_configuration
 from gridbridge.state import published_json as files
@@ -56,7 +56,7 @@ def find_home_job(
     """
     number, task = parse_local_job_and_task(job)
     try:
-        policy = users_configuration.load_users_configuration(path)[0]
+        policy = users_configuration.load_config_or_one_in_force(path)[0]
     except ConfigError:
         return None
     standing = _standing(policy, number)
@@ -68,7 +68,7 @@ def find_home_job(
         job=job,
         owner=standing.owner,
         submitted_at=standing.submitted_at,
-        sentences=tuple(map(printable_text, describe_home_job_state(standing, now))),
+        sentences=tuple(map(replace_control_characters, describe_home_job_state(standing, now))),
         queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
@@ -114,5 +114,5 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
             queue=name,
             cluster=policy.queues[name].cluster,
             would_take=not refused,
-            why=printable_text(refused or closed),
+            why=replace_control_characters(refused or closed),
         )

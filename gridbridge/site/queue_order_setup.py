@@ -86,7 +86,7 @@ def _offers(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
 ) -> Iterator[TransferQueueOffer]:
     """Yield the configured transfer queues that exist in the home cell."""
-    heard = {cluster.cluster: cluster for cluster in published_json.read_published_clusters(folder)}
+    heard = {cluster.cluster: cluster for cluster in published_json.read_published_cluster_status(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()
     for name, queue in sorted(policy.queues.items()):

@@ -33,7 +33,7 @@ from gridbridge.program.watch.service_disk_space import free_space_of_campaign_f
 from gridbridge.shell import file_trust, local_host_facts, poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.process_account import setpriv_command_prefix
-from gridbridge.shell.runner import CompletedProgram, answer_program_runs_by, run_program
+from gridbridge.shell.runner import CompletedProgram, replace_program_runs_by, run_program
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.state import published_file_formats, published_json
 
@@ -184,7 +184,7 @@ def _load() -> tuple[float, float, frozenset[str]]:
 def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | None:
     """Return the service's report on its gridbridge.toml and on the file with this digest."""
     try:
-        service = published_json.read_published_service(PUBLISHED)
+        service = published_json.read_published_service_status(PUBLISHED)
     except (OSError, GridbridgeError):
         return None
     configuration = service.configuration if service else None
@@ -201,11 +201,11 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 @contextmanager
 def run_each_program_once() -> Iterator[None]:
     """Run each program once, for the first thread that needs it; failures are cached, too."""
-    answer_program_runs_by(_Answers().answer)
+    replace_program_runs_by(_Answers().answer)
     try:
         yield
     finally:
-        answer_program_runs_by(None)
+        replace_program_runs_by(None)
 
 
 class _Answers:

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDirFacts
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
@@ -71,12 +71,12 @@ def _missing(policy: Policy, cluster: str) -> str:
     return ""
 
 
-def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
+def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
     """Return the clusters that are reached by ssh, with or without a queue."""
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people(policy: Policy, named: UserMap) -> Iterator[str]:
+def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
     If a cluster lists users, only listed users have an account at the cluster.

@@ -18,14 +18,14 @@ from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
 from gridbridge.model.campaigns.campaign_names import is_array_name
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.job import SubmittedJob
+from gridbridge.model.job import JobRequestAndSubmitOptions
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import QueueOrder
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.model.transfer import staged_paths
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
-from gridbridge.model.transfer_name import TransferId, is_transfer_name, parse_local_job_and_task
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
+from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task
 from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.program import users_configuration
 from gridbridge.shell import local_host_facts, remote_stage_folder
@@ -33,10 +33,10 @@ from gridbridge.site import queue_order_setup
 from gridbridge.site.cluster_draining import require_queue_to_cluster
 from gridbridge.transfer.acts.request_translation import (
     exclude_forwarding_queues,
-    read_offered_resources,
-    translate_job_request,
+    read_names_offered_by_cluster,
+    translate_request_for_cluster,
 )
-from gridbridge.transfer.remote_tools.owner_remote_job_access import require_request_listing
+from gridbridge.transfer.remote_tools.owner_remote_job_access import require_job_request_reader
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
@@ -59,7 +59,7 @@ class _Asked:
 
     job: str  # home job id; empty if the job is not submitted yet
     name: str  # the transfer's name; an unsubmitted job has the id JOB in it
-    submitted: SubmittedJob
+    submitted: JobRequestAndSubmitOptions
 
 
 def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
@@ -70,7 +70,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     home does not list, and for a cluster that no queue leads to, or several queues with different
     requests.
     """
-    policy, wrong = users_configuration.load_users_configuration(path)
+    policy, wrong = users_configuration.load_config_or_one_in_force(path)
     queue = _queue(to, policy)
     job = _submitted(words, policy, configured_cluster_address(policy, policy.site.cluster))
     explanation = _explained(policy, queue, job)
@@ -78,12 +78,12 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
         return explanation
     notes = _in_turn(policy, job.submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
-    return replace(explanation, notes=(*explanation.notes, *map(printable_text, notes)))
+    return replace(explanation, notes=(*explanation.notes, *map(replace_control_characters, notes)))
 
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
     """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
-    return tuple(sorted(set(users_configuration.load_users_configuration(path)[0].remotes)))
+    return tuple(sorted(set(users_configuration.load_config_or_one_in_force(path)[0].remotes)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -108,17 +108,17 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(shut))
+        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(shut))
     rules, far = (build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote))
-    vocabulary = read_offered_resources(remote)
+    vocabulary = read_names_offered_by_cluster(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
-        spec, notes = translate_job_request(home_spec, rules, vocabulary, remote, policy.queues)
+        spec, notes = translate_request_for_cluster(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
         folder = _carried(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(str(error)))
+        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
@@ -127,7 +127,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = adapter_of_cluster(far).explains
     if refused := explains.explain_request_refusal(spec.request):
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(refused))
+        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(refused))
     argv = explains.build_submission_command(far, spec)
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
@@ -136,23 +136,23 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     return SubmissionExplanation(
         job=job,
         cluster=remote,
-        command=printable_text(shlex.join(argv)),
-        notes=tuple(map(printable_text, notes)),
-        kept=printable_text(reason),
+        command=replace_control_characters(shlex.join(argv)),
+        notes=tuple(map(replace_control_characters, notes)),
+        kept=replace_control_characters(reason),
     )
 
 
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     """Return the job to explain, as the home cluster lists it or would submit it."""
     if transfer := _transfer(words, policy):
-        submitted = require_request_listing(home).query_submitted_job(home, transfer.job, transfer.task)
+        submitted = require_job_request_reader(home).query_submitted_job(home, transfer.job, transfer.task)
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
-    submitted = require_request_listing(home).preview_submitted_job(home, words, person)
+    submitted = require_job_request_reader(home).preview_submitted_job(home, words, person)
     return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
 
 
-def _refusal(submitted: SubmittedJob) -> str:
+def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
     """Return why the starter would refuse a job before reading its request; else empty."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
@@ -160,7 +160,7 @@ def _refusal(submitted: SubmittedJob) -> str:
     return ONE_HOP if was_sent else ""
 
 
-def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
+def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
     """Return why a queue does not accept a job at home, as far as known; else empty."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
@@ -168,7 +168,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
         return why
     home = configured_cluster_address(policy, policy.site.cluster)
     try:
-        limits = require_request_listing(home).query_queue_admission(home, queue)
+        limits = require_job_request_reader(home).query_queue_admission(home, queue)
     except CommandFailed:
         return ""
     return transfer_queue_admission.why_queue_refuses_job(
@@ -176,7 +176,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     )
 
 
-def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
+def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
     """Return a sentence on the order of the queues that accept a job, if queue_order sets one."""
     order = policy.site.queue_order
     if order is QueueOrder.SEQ_NO:
@@ -215,15 +215,15 @@ def _queue(to: str, policy: Policy) -> str:
     return names[0]
 
 
-def _adds(queue: TransferQueue) -> tuple[object, ...]:
+def _adds(queue: TransferQueueSection) -> tuple[object, ...]:
     """Return the resources that a queue adds to its jobs' requests."""
     return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
 
 
-def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
+def _transfer(words: tuple[str, ...], policy: Policy) -> TransferAttemptId | None:
     """Return the transfer of a job given by its id; None for a qsub command line."""
     try:
         job, task = parse_local_job_and_task(" ".join(words))
     except ParseError:
         return None
-    return TransferId(policy.site.cluster, job, task, 1)
+    return TransferAttemptId(policy.site.cluster, job, task, 1)

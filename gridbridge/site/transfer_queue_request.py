@@ -17,7 +17,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     MAX_SLOTS,
     PeMappingRule,
     ResourceMappingRule,
-    TransferQueue,
+    TransferQueueSection,
 )
 from gridbridge.model.transfer_route import Away
 from gridbridge.shell import local_host_facts as host
@@ -54,7 +54,7 @@ def complete_queue_request(
     section = policy.queues.get(name)
     _refuse(policy, options, name, section)
     if must_exist and section is None:
-        section = TransferQueue(cluster=options.cluster, slots=1, pending_limit=0)
+        section = TransferQueueSection(cluster=options.cluster, slots=1, pending_limit=0)
     if section and (must_exist or not options.short_jobs):
         slots = options.slots or section.slots
         limit = section.pending_limit if options.pending_limit is None else options.pending_limit
@@ -131,7 +131,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None) -> None:
+def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None) -> None:
     """Refuse requests that no set-up can fulfil."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)

@@ -19,7 +19,7 @@ KEYS = ("by", "at", "reason")
 MAX_BYTES = 4096
 
 
-def make_drains_folder(folder: str = PUBLISHED) -> None:
+def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
     """Create the folder of drained clusters, owned by the service account."""
     published_files.make_published_folder(f"{folder}/{DRAINED}")
 

@@ -40,7 +40,7 @@ def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
     return f"{published}/vocabularies/{cluster}"
 
 
-def local_only_queues_path(cluster: str, published: str = PUBLISHED) -> str:
+def non_forwarding_queues_path(cluster: str, published: str = PUBLISHED) -> str:
     """Return the path of the list of a cluster's local-only queues."""
     return f"{published}/stays/{cluster}"
 
@@ -55,7 +55,7 @@ def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> 
     return f"{published}/verdicts/{uid}/{wake}"
 
 
-def local_job_history_path(local: str, published: str = PUBLISHED) -> str:
+def verified_job_history_path(local: str, published: str = PUBLISHED) -> str:
     """Return the path of the verified history of a local job or task (12 or 12.3)."""
     return f"{published}/{JOBS}/{local}.json"
 
@@ -87,14 +87,14 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
     Raises UnconfiguredTransferQueue if the poller does not publish a route for the queue.
     """
     try:
-        return transfer_route.decode_route(
+        return transfer_route.decode_transfer_route(
             safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
         )
     except FileNotFoundError as error:
         raise UnconfiguredTransferQueue(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
 
 
-def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
+def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
     """Return whether a queue without a route may soon get a route.
 
     The condition is that the configuration file is newer than service.json, which the service
@@ -126,10 +126,12 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
         return None
 
 
-def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
+def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read a cluster's list of local-only queues; None without a published list."""
     try:
-        return safe_files.read_file_only_owner_writes(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return safe_files.read_file_only_owner_writes(non_forwarding_queues_path(cluster, published), WORDS_MAX_BYTES)[
+            0
+        ]
     except FileNotFoundError:
         return None
 
@@ -141,7 +143,7 @@ def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith(safe_files.TEMPORARY))
 
 
-def remove_other_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
+def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLISHED) -> None:
     """Remove the routes and mappings of all queues but these."""
     for folder in (f"{published}/queues", f"{published}/mappings"):
         for queue in os.listdir(folder) if os.path.isdir(folder) else ():
@@ -159,7 +161,7 @@ def read_verdict_or_reply(path: str) -> TransferMessage | None:
         return None
 
 
-def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
+def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
     """Return how many verdicts and replies a person has."""
     try:
         return len(os.listdir(f"{published}/verdicts/{uid}"))
@@ -170,11 +172,11 @@ def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
 def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
     """Set the mode of each person's folder of verdicts and replies."""
     around = f"{published}/verdicts"
-    for uid in safe_files.list_folder(around):
+    for uid in safe_files.list_folder_or_empty(around):
         os.chmod(f"{around}/{uid}", mode)
 
 
-def remove_unfetched_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
+def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
     """Remove published files that nobody fetched or finished until a time; return how many.
 
     These are verdicts and replies without an open transfer, old usage, and temporary files of
@@ -194,7 +196,9 @@ def remove_unfetched_files(open_transfers: frozenset[str], until: float, publish
     return removed
 
 
-def read_load_values(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float, bool]:
+def read_load_values_and_freshness(
+    path: str, now: float, owner: int | None = None
+) -> tuple[dict[str, str], float, bool]:
     """Return the load values, their maximum age, and whether they are fresh.
 
     Values from the future, after a change of the clock, are not fresh. Raises ParseError for an

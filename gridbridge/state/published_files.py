@@ -22,7 +22,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
     """Remove a folder's files older than a time, and all but the `most` newest."""
     dated = list[tuple[float, str]]()
-    for name in safe_files.list_folder(folder):
+    for name in safe_files.list_folder_or_empty(folder):
         with suppress(OSError):
             dated.append((os.lstat(f"{folder}/{name}").st_mtime, name))
     for rank, (at, name) in enumerate(sorted(dated, reverse=True)):

@@ -23,8 +23,8 @@ from gridbridge.model.published import (
     PublishedLoadValues,
     PublishedOpenTransfers,
     PublishedServiceStatus,
+    PublishedTaskTransfers,
     PublishedTransfer,
-    PublishedTransferTask,
 )
 from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalancePause,
@@ -76,16 +76,16 @@ def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
     return PublishedFilesSnapshot(
-        service=read_published_service(folder),
+        service=read_published_service_status(folder),
         load=_load(folder),
-        clusters={cluster.cluster: cluster for cluster in read_published_clusters(folder)},
+        clusters={cluster.cluster: cluster for cluster in read_published_cluster_status(folder)},
         drained=drains.read_cluster_drains(folder),
         breakers={breaker.cluster: breaker for breaker in read_published_breakers(folder).breakers},
         transfers=read_published_transfers(folder),
     )
 
 
-def read_published_service(folder: str) -> PublishedServiceStatus | None:
+def read_published_service_status(folder: str) -> PublishedServiceStatus | None:
     """Read the service's own state; None if it was never published."""
     return read_published_value(f"{folder}/{SERVICE}", PublishedServiceStatus)
 
@@ -101,7 +101,7 @@ def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
     return published.transfers if published else ()
 
 
-def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
     """Read the histories of a job or task; an array's job id gives the histories of all its tasks.
 
     A task that several people claim appears several times until its owner is confirmed.
@@ -114,14 +114,14 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTr
     return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
 
-def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
     """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
     if history := read_published_value(
-        published_file_formats.local_job_history_path(local, folder), PublishedTransferTask
+        published_file_formats.verified_job_history_path(local, folder), PublishedTaskTransfers
     ):
         return (history,)
     histories = (
-        read_published_value(path, PublishedTransferTask)
+        read_published_value(path, PublishedTaskTransfers)
         for path in unverified_histories.unverified_history_paths(folder, local)
     )
     return tuple(history for history in histories if history)
@@ -131,14 +131,14 @@ def remove_old_transfer_histories(folder: str, before: datetime, living: frozens
     """Remove histories that have not changed since a time, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
-        path = published_file_formats.local_job_history_path(local, folder)
+        path = published_file_formats.verified_job_history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
             safe_files.remove_file(path)
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
     """Remove the published status of all clusters but these."""
-    for name in safe_files.list_folder(f"{folder}/{CLUSTERS}"):
+    for name in safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             safe_files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
@@ -163,9 +163,9 @@ def _load(folder: str) -> PublishedLoadValues | None:
     )
 
 
-def read_published_clusters(folder: str) -> Iterator[PublishedClusterAnswer]:
+def read_published_cluster_status(folder: str) -> Iterator[PublishedClusterAnswer]:
     """Read the published status of each cluster."""
-    for name in sorted(safe_files.list_folder(f"{folder}/{CLUSTERS}")):
+    for name in sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
             shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterAnswer)
             if shown:
@@ -173,7 +173,7 @@ def read_published_clusters(folder: str) -> Iterator[PublishedClusterAnswer]:
 
 
 def _jobs(folder: str) -> Iterator[tuple[int, int]]:
-    for name in safe_files.list_folder(f"{folder}/{published_file_formats.JOBS}"):
+    for name in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.JOBS}"):
         if match := _JOB.fullmatch(name):
             yield int(match[1]), int(match[2] or 0)
 

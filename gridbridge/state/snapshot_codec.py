@@ -16,7 +16,7 @@ _COUNTS = ("pending", "free_slots", "besteffort_slots")
 _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name != "state")
 
 
-def encode_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
+def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
     """Encode a cluster snapshot with the jobs of these ids."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
@@ -25,7 +25,7 @@ def encode_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
     return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), _QUICK)
 
 
-def decode_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
+def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
     """Decode a cluster snapshot; raises an exception for invalid content."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(

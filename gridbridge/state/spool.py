@@ -26,14 +26,14 @@ def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
     return path
 
 
-def create_wake_fifo(spool: str = SPOOL) -> str:
+def create_starter_wake_fifo(spool: str = SPOOL) -> str:
     """Create the FIFO that a starter sleeps on, and return its name."""
     name = safe_files.random_file_name()
-    ensure_wake_fifo(name, spool)
+    ensure_starter_wake_fifo(name, spool)
     return name
 
 
-def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
+def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Create a starter's FIFO if it is missing.
 
     Other users may write to the FIFO, because the service is another user. Only the service can
@@ -49,7 +49,7 @@ def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
+def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Remove a FIFO that is no longer used; only its owner and the service can.
 
     Any other file of that name is left to its owner.

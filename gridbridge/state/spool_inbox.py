@@ -15,10 +15,10 @@ from itertools import chain, islice
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.transfer import claim
-from gridbridge.model.transfer_message import TransferMessage, shorten_reason
+from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogQuota
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
 from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
@@ -39,7 +39,7 @@ class SpoolInbox:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
-        self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits log lines per uid
         self._reader = SpoolReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # accepted files of each uid in this pass
@@ -175,7 +175,7 @@ class SpoolInbox:
         """Read a uid's oldest new messages, ordered by their own times."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
-        return sorted((message for message in read if message is not None), key=spool_reader.message_sort_key)
+        return sorted((message for message in read if message is not None), key=spool_reader.starter_message_sort_key)
 
     def _open(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
@@ -191,7 +191,7 @@ class SpoolInbox:
         later.
         """
         removed = False
-        if spool_reader.is_fault_of_spool_file(error):
+        if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove(spool_file.name)
             self._reader.skip(spool_file)
         if self._quota.allows(spool_file.uid):
@@ -200,7 +200,7 @@ class SpoolInbox:
                 spool_file.name,
                 spool_file.uid,
                 "yes" if removed else "no",
-                shorten_reason(str(error)),
+                shorten_reason_for_storage(str(error)),
             )
 
     def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
@@ -284,5 +284,6 @@ def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorU
     """Interleave the uids' messages: the first message of each uid, then the second of each uid."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
-        message for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.message_sort_key(pair[1])))
+        message
+        for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.starter_message_sort_key(pair[1])))
     )

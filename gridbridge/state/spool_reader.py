@@ -185,7 +185,7 @@ def read_transfer_record(path: str) -> TransferMessage:
         return TransferMessage()
 
 
-def is_fault_of_spool_file(error: Exception) -> bool:
+def is_read_error_of_file_itself(error: Exception) -> bool:
     """Return whether a read error is due to the file itself, not to the service."""
     if isinstance(error, OSError):
         return False
@@ -193,7 +193,7 @@ def is_fault_of_spool_file(error: Exception) -> bool:
     return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
 
 
-def message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]:
+def starter_message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]:
     """Return the key by which messages sort: their own time, then their path."""
     return _seconds(message.message.at), message.path
 

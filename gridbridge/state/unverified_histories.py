@@ -19,7 +19,7 @@ MOST = 1000  # most histories of one user
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
     """Yield the paths of all people's unverified histories of a task."""
-    for uid in safe_files.list_folder(f"{folder}/{published_file_formats.TOLD}"):
+    for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         yield published_file_formats.unverified_history_path(local, uid, folder)
 
 
@@ -32,7 +32,7 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
 def limit_unverified_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_file_formats.TOLD}/{uid}"
-    names = [name for name in safe_files.list_folder(around) if not name.startswith(safe_files.TEMPORARY)]
+    names = [name for name in safe_files.list_folder_or_empty(around) if not name.startswith(safe_files.TEMPORARY)]
     if len(names) > MOST:
         oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
         for path in oldest_first[: len(names) - MOST]:
@@ -55,7 +55,7 @@ def _local(name: str) -> tuple[int, int]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for uid in safe_files.list_folder(f"{folder}/{published_file_formats.TOLD}"):
+    for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         around = f"{folder}/{published_file_formats.TOLD}/{uid}"
-        for name in safe_files.list_folder(around):
+        for name in safe_files.list_folder_or_empty(around):
             yield around, name

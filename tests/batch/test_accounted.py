@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.accounting_file import NO_LINE, NOT_READ
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 DAY_S = 86400.0
 
@@ -30,7 +30,7 @@ def keep(file: Path, *accounts: str, days_old: float = 0) -> None:
 def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     """Return the exit status and the accounts of the lines that were shown."""
     root = str(common.parents[1])
-    cell = GridEngineCell(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+    cell = GridEngineCellAccess(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
     argv = client_commands.search_accounting_command(cell, list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]

@@ -14,11 +14,11 @@ from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_checks import JUDGES
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import Away, EmbeddedFolder, GridEngineCell, OarServer
+from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
 
-CELL = GridEngineCell(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-OAR = OarServer(timeout_s=15)
-FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
+CELL = GridEngineCellAccess(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+OAR = OarServerAccess(timeout_s=15)
+FOLDER = EmbeddedClusterAccess(path="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
 OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.default is None)
 
@@ -53,7 +53,7 @@ ROOT = Path(__file__).parents[2] / "gridbridge"
 ASKING = [path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts]
 KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
-CLASSES = {"GridEngineCell", "OarServer", "EmbeddedFolder"}
+CLASSES = {"GridEngineCellAccess", "OarServerAccess", "EmbeddedClusterAccess"}
 
 
 def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
@@ -72,7 +72,7 @@ def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
         "x = section.get('kind') != 'oar'",
         "x = route.remote_kind == other",
         "match cluster.kind:\n    case Kind.EMBEDDED: pass",
-        "x = isinstance(where, GridEngineCell)",
+        "x = isinstance(where, GridEngineCellAccess)",
     ],
 )
 def test_a_question_for_a_kind_is_seen(code: str) -> None:

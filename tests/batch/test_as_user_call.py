@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.runner import CompletedProgram
@@ -30,7 +30,7 @@ def test_only_a_site_of_several_people_needs_sudo(
     monkeypatch.setattr(privileged_helper_calls, "_is_personal", False)
     site = SiteSection(cluster="alpha")
     privileged_helper_calls.choose_sudo_or_personal_call(
-        Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={})
+        Policy(site=site, clusters={"alpha": ClusterSection(kind=kind)}, queues={})
     )
     privileged_helper_calls.run_gridbridge_as_user("list-arrays", "c.1")
 

@@ -5,11 +5,11 @@ import pytest
 from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.model.transfer_route import GridEngineCell, OarServer
+from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 
-CELL = GridEngineCell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
+CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
 PAST = len(oar.LIMITED) + 1  # where a client of OAR's stands in its command
-SERVER = OarServer(binaries="/usr/bin", timeout_s=9, login=None)
+SERVER = OarServerAccess(binaries="/usr/bin", timeout_s=9, login=None)
 
 
 @pytest.mark.parametrize(

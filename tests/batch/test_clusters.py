@@ -11,29 +11,29 @@ import pytest
 from gridbridge.batch import configured_cluster_routes, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
-from gridbridge.model.key_settings import QueueRequests, UserMap
+from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
+from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
-    AmountUnit,
     AnyRule,
+    OarPropertyRelation,
     PeMappingRule,
     ProjectMappingRule,
     QueueMappingRule,
-    Relation,
+    RemoteAmountUnit,
     ResourceMappingRule,
-    TransferQueue,
+    TransferQueueSection,
 )
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import IdleSshSessions
 
-MEMORY = ResourceMappingRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
+MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
     ("resource", "arch"): ResourceMappingRule(),
@@ -44,12 +44,12 @@ RULES: dict[tuple[str, str], AnyRule] = {
 
 
 def a_policy(**more: object) -> Policy:
-    users = UserMap({"alice": "al_gamma", "gridbridge": "gb_gamma"})
-    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=EndPushKind.OAR)
+    users = RemoteAccountNames({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    gamma = ClusterSection(kind=ClusterKind.OAR, ssh="far", users=users, push=JobEndPushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
-        queues={"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)},
+        clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2), "gamma": gamma},
+        queues={"transfer-gamma": TransferQueueSection(cluster="gamma", pending_limit=1, slots=1)},
         maps={"gamma": RULES},
     )
 
@@ -62,10 +62,10 @@ def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRem
         )
     )
     request = HomeOrRemoteRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
-    return translate_request(request, rules, "gamma")
+    return map_request_to_remote_cluster(request, rules, "gamma")
 
 
-def asked_of_queue(queue: TransferQueue, *queues: str) -> HomeOrRemoteRequest:
+def asked_of_queue(queue: TransferQueueSection, *queues: str) -> HomeOrRemoteRequest:
     """Translate what asks for these queues, in a queue to the OAR server."""
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
@@ -75,7 +75,7 @@ def asked_of_queue(queue: TransferQueue, *queues: str) -> HomeOrRemoteRequest:
             configured_cluster_routes.build_request_mapping(policy, "gamma", "transfer-gamma")
         )
     )
-    return translate_request(HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
+    return map_request_to_remote_cluster(HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
 
 def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
@@ -93,12 +93,14 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    told = transfer_route.decode_route(
-        transfer_route.encode_route(configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma"))
+    told = transfer_route.decode_transfer_route(
+        transfer_route.encode_transfer_route(
+            configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
+        )
     )
     there = told.away_as("alice")
 
-    assert isinstance(there, OarServer)
+    assert isinstance(there, OarServerAccess)
     assert there.login
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
     assert there.ends == there.within(3).ends == "/tmp/gridbridge.gb_gamma/ends"
@@ -151,8 +153,8 @@ def test_nothing_is_asked_for_softly() -> None:
 )
 def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     """In the words of home, which the cluster's rules convert."""
-    policy, asks = a_policy(), QueueRequests({"mem_free": "64G", "h_rt": "3600"})
-    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy, asks = a_policy(), QueueDefaultRequests({"mem_free": "64G", "h_rt": "3600"})
+    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
     rules = request_mapping_rules.decode_request_mapping(
         request_mapping_rules.encode_request_mapping(
@@ -160,14 +162,14 @@ def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: l
         )
     )
 
-    assert sorted(translate_request(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard) == sorted(
-        expected
-    )
+    assert sorted(
+        map_request_to_remote_cluster(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard
+    ) == sorted(expected)
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
-    policy, asks = a_policy(), QueueRequests({"mem_free": "64G"})
-    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy, asks = a_policy(), QueueDefaultRequests({"mem_free": "64G"})
+    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 
     assert configured_cluster_routes.build_request_mapping(

@@ -175,7 +175,7 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     (site.spool / FOLDER).rmdir()
     (site.spool / FOLDER).symlink_to(tmp_path / "precious")
 
-    claim_files.sweep_claims((), time.time() + 10 * claim_files.MAX_AGE_S, str(site.spool))
+    claim_files.remove_old_claim_files((), time.time() + 10 * claim_files.MAX_AGE_S, str(site.spool))
     with pytest.raises(StateError, match="not the service's own"):
         claim_files.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
@@ -186,7 +186,7 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / FOLDER / name).touch()
 
-    claim_files.sweep_claims({f"{ME}.t2"}, time.time() + 2 * claim_files.MAX_AGE_S, str(site.spool))
+    claim_files.remove_old_claim_files({f"{ME}.t2"}, time.time() + 2 * claim_files.MAX_AGE_S, str(site.spool))
 
     left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]

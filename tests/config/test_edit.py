@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.edit import drop_section, put_keys_in_section
+from gridbridge.config.edit import put_keys_in_section, remove_section_and_subsections
 from gridbridge.errors import ConfigError
 
 SECTION = ("queue", "transfer-beta")
@@ -101,7 +101,7 @@ def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> N
 def test_a_comment_above_the_next_section_stays_with_that(before: str, after: str | None, end: str) -> None:
     head = '# the site\n[site]\ncluster = "alpha"\n# to beta\n'
     text = f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}'
-    left = drop_section(text.replace("\n", end).encode(), SECTION).decode()
+    left = remove_section_and_subsections(text.replace("\n", end).encode(), SECTION).decode()
 
     kept = head + (before.lstrip("\n") if after is None else after)
     assert left == kept.replace("\n", end)
@@ -122,11 +122,11 @@ def test_a_section_is_taken_out_however_it_is_written(title: str) -> None:
     text = f"{title}cluster = 'beta'\n[queue. transfer-beta .asks]\nx = 1\n{rest}"
     between = "[poller]\ncluster = 'beta'\n" if "poller" in title else ""
 
-    assert drop_section(text.encode(), SECTION).decode() == between + rest
+    assert remove_section_and_subsections(text.encode(), SECTION).decode() == between + rest
 
 
 def test_what_is_put_and_dropped_again_leaves_the_file_as_it_was() -> None:
-    assert drop_section(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
+    assert remove_section_and_subsections(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
 
 
 def test_the_program_replaces_the_file_behind_a_link_and_keeps_its_mode(tmp_path: Path) -> None:

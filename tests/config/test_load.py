@@ -6,10 +6,10 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
@@ -58,10 +58,10 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
     assert policy_file.load_configuration(str(path)) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
-            "alpha": Cluster(qmaster_port=6444, execd_port=6445),
-            "beta": Cluster(qmaster_port=6444, execd_port=6445),
+            "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
+            "beta": ClusterSection(qmaster_port=6444, execd_port=6445),
         },
-        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=2, slots=10)},
+        queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=2, slots=10)},
         poller=PollerSection(),
     )
 
@@ -82,10 +82,10 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
     policy = policy_file.load_configuration(str(path))
 
     assert policy.poller == PollerSection(lost_polls=3)
-    assert policy.clusters["beta"] == Cluster(
+    assert policy.clusters["beta"] == ClusterSection(
         kind=ClusterKind.GRIDENGINE,
         cell="b",
-        push=EndPushKind.QEVENT,
+        push=JobEndPushKind.QEVENT,
         spool_shared=True,
         binaries="/usr/lib/gridengine",
         qmaster_port=6444,

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.config.key_descriptions import Table, subtable_or_empty
-from gridbridge.config.section_parsing import SectionsOfOneName, UnnamedSection
+from gridbridge.config.section_parsing import SectionGroupOfOneName, UnnamedSection
 from gridbridge.model import cluster
 from gridbridge.model.key_settings import setting
 from gridbridge.model.policy import Policy
@@ -28,7 +28,7 @@ class Squeeze:
 class Squeezing:
     """What such a capability's module of `config` has."""
 
-    GROUPS: tuple[SectionsOfOneName, ...] = (UnnamedSection(name="squeeze", kind=Squeeze),)
+    GROUPS: tuple[SectionGroupOfOneName, ...] = (UnnamedSection(name="squeeze", kind=Squeeze),)
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find what its section can't say."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.config import key_descriptions, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
+from gridbridge.model.cluster import MAX_PORT, ClusterKind, ClusterSection, JobEndPushKind, RemoteJobClaimMechanism
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
@@ -24,8 +24,8 @@ from gridbridge.model.key_settings import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
-    QueueRequests,
-    UserMap,
+    QueueDefaultRequests,
+    RemoteAccountNames,
     config_key_description,
 )
 from gridbridge.model.policy import Policy
@@ -41,22 +41,22 @@ from gridbridge.model.transfer.transfer_config_sections import (
     STAGED_OUT,
     THERE,
     BreakerSection,
+    OarPropertyRelation,
     PeMappingRule,
     PollerSection,
     ProjectMappingRule,
     QueueMappingRule,
-    Relation,
     ResourceMappingRule,
     RetentionSection,
-    TransferQueue,
+    TransferQueueSection,
 )
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
 TITLES = {
     "[site]": SiteSection,
-    "[cluster.NAME]": Cluster,
-    "[queue.NAME]": TransferQueue,
+    "[cluster.NAME]": ClusterSection,
+    "[queue.NAME]": TransferQueueSection,
     "[poller]": PollerSection,
     "[breaker]": BreakerSection,
     "[retention]": RetentionSection,
@@ -101,10 +101,10 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
-    if key.type is QueueRequests:  # what every cluster has, an OAR server, too
-        return st.builds(QueueRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
-    if key.type is UserMap:
-        return st.builds(UserMap, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
+    if key.type is QueueDefaultRequests:  # what every cluster has, an OAR server, too
+        return st.builds(QueueDefaultRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
+    if key.type is RemoteAccountNames:
+        return st.builds(RemoteAccountNames, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
 
 
@@ -132,7 +132,7 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
-    plain |= {"relation": Relation.AS_USUAL} if rule is ResourceMappingRule else {}
+    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceMappingRule else {}
     plain |= {"spread": ""} if rule is PeMappingRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
@@ -142,15 +142,19 @@ POLLERS = sections_of(PollerSection).filter(lambda poller: poller.stale_s > poll
 PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
     **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
-    "push": st.sampled_from([EndPushKind.NONE, EndPushKind.QEVENT]),
+    "push": st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.QEVENT]),
     "folder": "",
 }
-USUAL = Cluster()
-HERE = sections_of(Cluster, **CELL, ssh="", users=UserMap(), claim=Claim.NONE)
-SHARED = sections_of(Cluster, **CELL, ssh="", users=UserMap(), spool_shared=True, claim=Claim.FILE)
-BY_SSH = sections_of(Cluster, **{**CELL, "push": EndPushKind.NONE}, spool_shared=False, claim=Claim.NONE)
+USUAL = ClusterSection()
+HERE = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccountNames(), claim=RemoteJobClaimMechanism.NONE)
+SHARED = sections_of(
+    ClusterSection, **CELL, ssh="", users=RemoteAccountNames(), spool_shared=True, claim=RemoteJobClaimMechanism.FILE
+)
+BY_SSH = sections_of(
+    ClusterSection, **{**CELL, "push": JobEndPushKind.NONE}, spool_shared=False, claim=RemoteJobClaimMechanism.NONE
+)
 OF_OAR = sections_of(
-    Cluster,
+    ClusterSection,
     kind=ClusterKind.OAR,
     folder="",
     root=USUAL.root,
@@ -159,11 +163,11 @@ OF_OAR = sections_of(
     execd_port=0,
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
-    push=st.sampled_from([EndPushKind.NONE, EndPushKind.OAR]),
-    claim=Claim.NONE,
+    push=st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.OAR]),
+    claim=RemoteJobClaimMechanism.NONE,
 )
 FOLDERS = sections_of(
-    Cluster,
+    ClusterSection,
     kind=ClusterKind.EMBEDDED,
     folder="/x y",
     root=USUAL.root,
@@ -172,10 +176,10 @@ FOLDERS = sections_of(
     execd_port=0,
     binaries="",
     ssh="",
-    users=UserMap(),
+    users=RemoteAccountNames(),
     accounting="",
-    push=EndPushKind.NONE,
-    claim=Claim.NONE,
+    push=JobEndPushKind.NONE,
+    claim=RemoteJobClaimMechanism.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}
@@ -185,7 +189,9 @@ POLICIES = st.builds(
     clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | SHARED | BY_SSH | OF_OAR})
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
-        TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta", **NOT_STAGED, **NOT_OF_OAR), max_size=2
+        TEXTS[OBJECT_NAME.right],
+        sections_of(TransferQueueSection, cluster="beta", **NOT_STAGED, **NOT_OF_OAR),
+        max_size=2,
     ),
     poller=POLLERS,
     breaker=sections_of(BreakerSection),
@@ -196,10 +202,13 @@ POLICIES = st.builds(
 
 @pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
 def test_what_only_oar_has_survives_its_file(types: str) -> None:
-    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types)
+    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types)
     policy = Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": Cluster(kind=ClusterKind.OAR, ssh="far")},
+        clusters={
+            "alpha": ClusterSection(qmaster_port=1, execd_port=2),
+            "gamma": ClusterSection(kind=ClusterKind.OAR, ssh="far"),
+        },
         queues={"transfer-gamma": queue},
         maps={"gamma": {("pe", "mpi"): PeMappingRule(spread="4"), ("pe", "x"): PeMappingRule(spread="fill_up")}},
     )
@@ -210,7 +219,7 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
 def test_storage_areas_survive_their_file() -> None:
     policy = Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
+        clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2)},
         queues={},
         storage={"disk": StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
     )
@@ -224,7 +233,7 @@ def test_a_policy_survives_its_file(policy: Policy) -> None:
 
 
 def test_defaults_alone_survive_their_file() -> None:
-    clusters = {"alpha": Cluster(qmaster_port=6444, execd_port=6445)}
+    clusters = {"alpha": ClusterSection(qmaster_port=6444, execd_port=6445)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert policy == read_again(policy)
@@ -243,10 +252,10 @@ def test_the_sample_fits_the_lab() -> None:
     assert policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
-            "alpha": Cluster(qmaster_port=6444, execd_port=6445),
-            "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
+            "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
+            "beta": ClusterSection(qmaster_port=6454, execd_port=6455, spool_shared=True),
         },
-        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
+        queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=10, slots=100)},
         campaigns={"beta": ClusterCampaignsSection()},
         providers={"lab": MachineProviderSection(program="/opt/gridlab/power-node")},
         maps={

@@ -16,7 +16,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job import JobEnd
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.states import JobState
-from gridbridge.model.transfer_route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
+from gridbridge.model.transfer_route import EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess, SshLogin
 from tests.contract import resident
 from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until
@@ -60,7 +60,7 @@ class EmbeddedReach:
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
         self.person = pwd.getpwuid(os.getuid()).pw_name
         self.folder = str(path / "jobs")
-        self.where = EmbeddedFolder(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
+        self.where = EmbeddedClusterAccess(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
         self._path, self._slots = path, slots
 
     def create(self) -> None:
@@ -87,14 +87,14 @@ class EmbeddedReach:
 class LabReach:
     """A real cluster of the lab, asked with its real clients from a host of alpha."""
 
-    def __init__(self, grid: Grid, caller: str, where: GridEngineCell | OarServer, folder: str) -> None:
+    def __init__(self, grid: Grid, caller: str, where: GridEngineCellAccess | OarServerAccess, folder: str) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
         self.pause_s = 0.5 if where.login else PAUSE_S  # by ssh a look takes about as long
         self._grid = grid
         self._caller = caller
         self._where = where
-        self._adapter = "oar" if isinstance(where, OarServer) else "gridengine"
+        self._adapter = "oar" if isinstance(where, OarServerAccess) else "gridengine"
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
         """Call a function of the installed adapter as the caller, on the lab's host."""
@@ -112,7 +112,7 @@ class LabReach:
         where, login = copy.copy(self._where), copy.copy(self._where.login)
         if login:
             login.port, where.login = "6499", login
-        elif isinstance(where, GridEngineCell):
+        elif isinstance(where, GridEngineCellAccess):
             where.qmaster_port = "6499"
         return LabReach(self._grid, self._caller, where, self.folder)
 
@@ -121,23 +121,23 @@ class LabReach:
         return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
 
 
-def beta() -> GridEngineCell:
+def beta() -> GridEngineCellAccess:
     """Return beta as a host of alpha reaches it."""
     return _cell("beta", "6454", "6455")
 
 
-def delta(account: str) -> GridEngineCell:
+def delta(account: str) -> GridEngineCellAccess:
     """Return delta as it is reached by ssh into somebody's account there."""
     return _cell("delta", "6444", "6445", SshLogin(host="delta-master", user=account))
 
 
-def gamma(account: str) -> OarServer:
+def gamma(account: str) -> OarServerAccess:
     """Return gamma as it is reached by ssh into somebody's account there."""
-    return OarServer(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
+    return OarServerAccess(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
-def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCell:
-    return GridEngineCell(
+def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCellAccess:
+    return GridEngineCellAccess(
         root="/var/lib/gridengine",
         cell=name,
         qmaster_port=qmaster_port,

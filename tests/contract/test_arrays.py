@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.job_request import JobRequest
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
@@ -115,7 +115,7 @@ def test_a_cluster_tells_what_arrays_may_be(far: Far) -> None:
     """Those of these tests may be; where there is a limit it is a number of tasks or jobs."""
     told = far.cold("query_array_limits")
 
-    assert isinstance(told, ArrayLimits)
+    assert isinstance(told, ClusterArrayLimits)
     assert min(told.tasks, told.of_person, told.of_all) >= 0
     assert told.tasks == 0 or told.tasks > 9
 

@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site.stale_service_configuration import find_unreloadable_changes
-from gridbridge.model.cluster import Cluster, ClusterKind
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.cluster import ClusterKind, ClusterSection
+from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import LogLevel, SiteSection
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 
-CLUSTER = Cluster(qmaster_port=1, execd_port=2)
+CLUSTER = ClusterSection(qmaster_port=1, execd_port=2)
 SITE = SiteSection(cluster="alpha")
 POLICY = Policy(
     site=SITE,
     clusters={"alpha": CLUSTER, "beta": CLUSTER},
-    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+    queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
 )
-EMBEDDED = Cluster(kind=ClusterKind.EMBEDDED, folder="/alpha")
+EMBEDDED = ClusterSection(kind=ClusterKind.EMBEDDED, folder="/alpha")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
 
 def by_ssh(**accounts: str) -> Policy:
-    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=UserMap(accounts))
+    far = ClusterSection(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccountNames(accounts))
     return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
 
 
@@ -85,7 +85,7 @@ def test_the_account_of_who_has_a_job_away_stays() -> None:
 
 
 def test_a_queue_leads_where_its_jobs_are() -> None:
-    queue = TransferQueue(cluster="delta", pending_limit=1, slots=1)
+    queue = TransferQueueSection(cluster="delta", pending_limit=1, slots=1)
     after = replace(POLICY, queues={"transfer-beta": queue})
     away = [("alice", "beta", "transfer-beta"), ("bob", "beta", "transfer-beta")]
 

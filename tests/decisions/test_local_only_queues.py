@@ -5,7 +5,7 @@ import pytest
 from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues
+from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 
 AWAY = "transfer-alpha"
 YIELDS = "gb-be1"
@@ -31,11 +31,14 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueInstanceStatus:
         ([queue(AWAY, "TRUE")], None),
         (
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q", "FALSE")],
-            LocalOnlyQueues(queues="all.q,big.q", all_say="yes"),
+            NonForwardingQueues(queues="all.q,big.q", all_say="yes"),
         ),
-        ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")], LocalOnlyQueues(queues="all.q,big.q")),
-        ([queue("all.q"), queue(AWAY, "TRUE")], LocalOnlyQueues(queues="all.q")),
-        ([queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")], LocalOnlyQueues(queues="all.q")),
+        ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")], NonForwardingQueues(queues="all.q,big.q")),
+        ([queue("all.q"), queue(AWAY, "TRUE")], NonForwardingQueues(queues="all.q")),
+        (
+            [queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")],
+            NonForwardingQueues(queues="all.q"),
+        ),
         ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
         ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue(YIELDS)], "all.q"),
     ],
@@ -45,10 +48,10 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueInstanceStatus:
     ],
 )
 def test_a_job_is_kept_from_queues_that_send_it_on(
-    queues: list[QueueInstanceStatus], expected: LocalOnlyQueues | str | None
+    queues: list[QueueInstanceStatus], expected: NonForwardingQueues | str | None
 ) -> None:
     if isinstance(expected, str):
-        expected = LocalOnlyQueues(queues=expected, all_say="yes")
+        expected = NonForwardingQueues(queues=expected, all_say="yes")
 
     assert find_local_only_queues(queues) == expected
 
@@ -69,13 +72,13 @@ def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
     all_say: str, targets: str, expected: tuple[str, bool]
 ) -> None:
     """What waited for a queue that it can't have would wait for ever."""
-    assert LocalOnlyQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
+    assert NonForwardingQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
 
 
 def test_our_own_transfer_queues_send_jobs_on_whatever_they_say() -> None:
     found = find_local_only_queues([queue("all.q", "FALSE"), queue("out")], ("out",))
 
-    assert found == LocalOnlyQueues(queues="all.q", all_say="yes")
+    assert found == NonForwardingQueues(queues="all.q", all_say="yes")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,6 @@ def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
     all_say: str, targets: str, expected: tuple[str, bool] | None
 ) -> None:
     """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
-    found = LocalOnlyQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
+    found = NonForwardingQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
 
     assert (found and (found.targets, found.stays)) == expected

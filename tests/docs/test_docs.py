@@ -16,7 +16,7 @@ import pytest
 from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
@@ -197,7 +197,7 @@ def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
 
 
 def _longest_call_s() -> float:
-    told: ConfigKeyDescription = Cluster.__dataclass_fields__["command_timeout_s"].metadata["setting"]
+    told: ConfigKeyDescription = ClusterSection.__dataclass_fields__["command_timeout_s"].metadata["setting"]
     return max(told.high, PATIENCE_S)
 
 

@@ -10,7 +10,7 @@ from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
 from gridbridge.model.transfer_message import TransferMessage
-from gridbridge.model.transfer_route import TransferRoute, encode_route
+from gridbridge.model.transfer_route import TransferRoute, encode_transfer_route
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats
 from gridbridge.state.spool import MARK, MESSAGE
@@ -91,7 +91,9 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_route(a_route()))
+    safe_files.replace_file_atomically(
+        published_file_formats.published_route_path(QUEUE), encode_transfer_route(a_route())
+    )
 
 
 def _make_cell(folder: Path) -> None:
@@ -157,7 +159,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_route(route))
+    safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_transfer_route(route))
 
 
 def claims() -> list[str]:

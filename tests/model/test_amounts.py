@@ -28,7 +28,7 @@ GIB = 1024**3
     ],
 )
 def test_what_grid_engine_takes_is_read(text: str, number: float) -> None:
-    assert grid_engine_amounts.parse_amount(text) == number
+    assert grid_engine_amounts.parse_grid_engine_amount(text) == number
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_grid_engine_takes_is_read(text: str, number: float) -> None:
 )
 def test_what_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match="is no"):
-        grid_engine_amounts.parse_amount(text)
+        grid_engine_amounts.parse_grid_engine_amount(text)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,15 @@ def test_what_is_no_amount_is_refused(text: str) -> None:
     ],
 )
 def test_a_number_is_written_in_whole_units_rounded_up(number: float, unit: str, text: str) -> None:
-    assert grid_engine_amounts.format_amount(number, unit) == text
+    assert grid_engine_amounts.format_grid_engine_amount(number, unit) == text
 
 
 @given(st.integers(0, 10**15), st.sampled_from(["k", "K", "m", "M", "g", "G", "h:m:s", "s"]))
 def test_what_is_written_is_no_less_and_less_than_one_unit_more(number: int, unit: str) -> None:
     one = grid_engine_amounts.MULTIPLIERS.get(unit, 1)
 
-    written = grid_engine_amounts.parse_amount(grid_engine_amounts.format_amount(float(number), unit))
+    written = grid_engine_amounts.parse_grid_engine_amount(
+        grid_engine_amounts.format_grid_engine_amount(float(number), unit)
+    )
 
     assert number <= written < number + one

@@ -3,11 +3,11 @@
 import pytest
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer_name import TransferId, is_transfer_name, parse_transfer_name
+from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_transfer_name
 
 
 def test_a_name_is_read_as_it_was_written() -> None:
-    transfer = TransferId("alpha-2", 12, 3, 1)
+    transfer = TransferAttemptId("alpha-2", 12, 3, 1)
 
     assert str(transfer) == "gb.alpha-2.12.3.1"
     assert parse_transfer_name(str(transfer)) == transfer
@@ -15,7 +15,7 @@ def test_a_name_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"])
 def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str) -> None:
-    assert TransferId("alpha", 12, task, 1).local == expected
+    assert TransferAttemptId("alpha", 12, task, 1).local == expected
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gridbridge.model.remote_cluster import remote_cluster_from_section
+from gridbridge.model.remote_cluster import remote_cluster_access_of_person
 from gridbridge.model.transfer_route import (
-    EmbeddedFolder,
+    EmbeddedClusterAccess,
     TransferRoute,
-    decode_route,
-    encode_route,
+    decode_transfer_route,
+    encode_transfer_route,
     parse_ssh_login_address,
 )
 
@@ -18,7 +18,7 @@ SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("bob", "bo"), ("carol", "carol")])
 def test_each_starter_finds_its_own_account_in_the_route(person: str, user: str) -> None:
-    reached = decode_route(encode_route(BY_SSH)).away_as(person).login
+    reached = decode_transfer_route(encode_transfer_route(BY_SSH)).away_as(person).login
 
     assert reached
     assert (reached.host, reached.port, reached.user) == ("far", "2222", user)
@@ -37,7 +37,7 @@ def test_less_patience_goes_the_same_way() -> None:
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("carol", "carol")])
 def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> None:
-    reached = remote_cluster_from_section(SECTION, "delta", person)
+    reached = remote_cluster_access_of_person(SECTION, "delta", person)
 
     assert reached.login
     assert (reached.cell, reached.qmaster_port) == ("delta", "6444")
@@ -46,11 +46,11 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
 
 def test_no_place_is_no_login() -> None:
     assert parse_ssh_login_address("", "alice") is None
-    assert remote_cluster_from_section({}, "beta", "alice").login is None
+    assert remote_cluster_access_of_person({}, "beta", "alice").login is None
 
 
 def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
-    reached = remote_cluster_from_section({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
+    reached = remote_cluster_access_of_person({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
 
-    assert isinstance(reached, EmbeddedFolder)
+    assert isinstance(reached, EmbeddedClusterAccess)
     assert (reached.path, reached.login) == ("/mnt/beta", None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -21,15 +21,15 @@ from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
     PollerSection,
     RetentionSection,
-    TransferQueue,
+    TransferQueueSection,
 )
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
     for kind in (
         SiteSection,
-        Cluster,
-        TransferQueue,
+        ClusterSection,
+        TransferQueueSection,
         PollerSection,
         BreakerSection,
         RetentionSection,
@@ -37,7 +37,7 @@ KEYS = [
     )
     for key in fields(kind)
 ]
-ALPHA = Cluster(qmaster_port=6444, execd_port=6445)
+ALPHA = ClusterSection(qmaster_port=6444, execd_port=6445)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -69,7 +69,7 @@ def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
 
 
 def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
-    clusters = {"alpha": ALPHA, "beta": Cluster(qmaster_port=1, execd_port=2, cell="default")}
+    clusters = {"alpha": ALPHA, "beta": ClusterSection(qmaster_port=1, execd_port=2, cell="default")}
 
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 

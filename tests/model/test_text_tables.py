@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.key_settings import RemoteAccountNames
 
-USERS = UserMap(alice="al", bob="carol")
+USERS = RemoteAccountNames(alice="al", bob="carol")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
-from gridbridge.model.transfer_route import GridEngineCell, OarServer
+from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 from gridbridge.privileged.arrays import campaign_array_job_spec
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
@@ -57,8 +57,8 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
     assert b"gb_number=0 gb_attempt=1" in tasks.script
 
 
-SERVER = OarServer(timeout_s=15)
-CELL = GridEngineCell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+SERVER = OarServerAccess(timeout_s=15)
+CELL = GridEngineCellAccess(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 
 
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:

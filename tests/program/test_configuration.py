@@ -173,7 +173,7 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.write(FAR.replace('"al"', '"other"'))
 
     site.configuration = ReloadableConfiguration(Clock(), str(site.path))
-    earlier = configuration.read_saved_configuration(NOW, str(kept))
+    earlier = configuration.read_config_saved_by_service(NOW, str(kept))
     assert earlier
     site.configuration.go_on_from(earlier, lambda _: away)
 
@@ -191,7 +191,9 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.write(WRONG)
 
     site.configuration = ReloadableConfiguration(
-        Clock(steady=lambda: site.now_s), str(site.path), lambda: configuration.read_saved_configuration(NOW, str(kept))
+        Clock(steady=lambda: site.now_s),
+        str(site.path),
+        lambda: configuration.read_config_saved_by_service(NOW, str(kept)),
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -232,10 +234,10 @@ def test_a_kept_file_that_another_could_have_made_is_none(site: Site, spoil: Cal
     folder.mkdir()
     kept = folder / "kept"
     site.configuration.keep(str(kept))
-    known = configuration.read_saved_configuration(NOW, str(kept))
+    known = configuration.read_config_saved_by_service(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
-    earlier = configuration.read_saved_configuration(NOW, str(kept))
+    earlier = configuration.read_config_saved_by_service(NOW, str(kept))
 
     assert known is not None
     assert known.policy.poller.interval_s == 5
@@ -249,7 +251,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
 
-    assert configuration.read_saved_configuration(NOW, str(kept)) is None
+    assert configuration.read_config_saved_by_service(NOW, str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])

@@ -45,7 +45,7 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
     published_json.publish_rebalance_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(status_and_why_reports.build_site_report(at, folder).late) == (state is FindingSeverity.WARNING)
+    assert len(status_and_why_reports.build_site_status_report(at, folder).late) == (state is FindingSeverity.WARNING)
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
@@ -60,7 +60,7 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingSeverity.WARNING, "no round ended since one began 27 h ago")
     ]
-    status_command.print_status_report(status_and_why_reports.build_site_report(NOON, str(tmp_path)), NOON)
+    status_command.print_status_report(status_and_why_reports.build_site_status_report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
@@ -94,7 +94,7 @@ def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path)
     (found,) = judged.rebalance_round_findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingSeverity.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
-    assert len(status_and_why_reports.build_site_report(NOON, folder).late) == 1
+    assert len(status_and_why_reports.build_site_status_report(NOON, folder).late) == 1
 
     published_json.publish_rebalance_pause(None, folder)
     assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, folder)) == ([], ())

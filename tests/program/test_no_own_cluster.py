@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayLimits, JobEnd
+from gridbridge.model.job import ClusterArrayLimits, JobEnd
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -61,7 +61,7 @@ class Site:
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
         self.hanging: dict[str, JobListRow] = {}  # by cluster
-        self.limits: dict[str, ArrayLimits] = {}
+        self.limits: dict[str, ClusterArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
         act = CampaignPlanExecutor(
             database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
@@ -213,7 +213,7 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     asked = f'[campaigns.beta]\nstress_script = "{script}"\n'
     site = Site(database, str(tmp_path / "runner.ran"), asked)
-    site.limits = {"gamma": ArrayLimits(tasks=3)}
+    site.limits = {"gamma": ClusterArrayLimits(tasks=3)}
     site.bring(2 * SLOTS)
 
     site.cycle()

@@ -71,7 +71,7 @@ def policy(tmp_path: Path) -> Policy:
 def test_the_job_of_a_transfer_is_deleted(beta: Beta, policy: Policy, job: str) -> None:
     beta.has("alice", NAME)
 
-    jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, job)
+    jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, job)
 
     assert beta.is_empty
 
@@ -81,7 +81,7 @@ def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account
     """Not another person's under our name, and not another transfer's under the same id."""
     beta.has(owner, account)
 
-    jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
+    jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, "41")
 
     assert not beta.is_empty
 
@@ -91,19 +91,19 @@ def test_a_service_that_may_not_delete_says_what_would_mend_that(beta: Beta, pol
     (beta.folder / "operator").unlink()
 
     with pytest.raises(OwnerlessJobNotDeleted, match=r"gone, and gridbridge can.t delete 41 at beta"):
-        jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
+        jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, "41")
 
 
 def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> None:
     beta.has("alice", ARRAY)
 
-    assert jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (41, 0)) == 41
+    assert jobs_of_removed_accounts.delete_array_of_removed_account(policy, "beta", "alice", ARRAY, (41, 0)) == 41
     assert beta.is_empty
 
 
 def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
     """Root's ledger has its intent, and no id: nothing there bears its name."""
-    assert jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (0,)) == 0
+    assert jobs_of_removed_accounts.delete_array_of_removed_account(policy, "beta", "alice", ARRAY, (0,)) == 0
 
 
 @pytest.mark.parametrize(

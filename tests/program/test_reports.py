@@ -8,14 +8,18 @@ import pytest
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
-from gridbridge.program.status_and_why_reports import JobWithoutTransfers, build_site_report, explain_local_job
+from gridbridge.program.status_and_why_reports import (
+    JobWithoutTransfers,
+    build_site_status_report,
+    explain_transfers_of_local_job,
+)
 from gridbridge.shell import local_host_facts
 from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
 
 
 def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
-    told = build_site_report(NOW, publish(tmp_path, shown(transfer())))
+    told = build_site_status_report(NOW, publish(tmp_path, shown(transfer())))
 
     assert told.alarm == ""
     assert [(one.cluster, one.answers, one.why) for one in told.clusters] == [
@@ -33,7 +37,9 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
     folder = publish(tmp_path, shown(load=load(age_s=95)))
     monkeypatch.setattr(local_host_facts, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0))
 
-    assert build_site_report(NOW, folder).alarm.endswith(f"closed; {folder} is full: 0 KiB are free, 1024 are needed")
+    assert build_site_status_report(NOW, folder).alarm.endswith(
+        f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
+    )
 
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "alive"])
@@ -48,8 +54,8 @@ def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silen
     seen = shown(transfer(), load=load(age_s=95 if is_silent else 5), service=replace(service(), configuration=refused))
     folder = publish(tmp_path, seen, history(transfer(), "submitted to beta"))
 
-    told = build_site_report(NOW, folder, str(path)).alarm
-    alarm, _ = explain_local_job("12", NOW, folder, str(path))
+    told = build_site_status_report(NOW, folder, str(path)).alarm
+    alarm, _ = explain_transfers_of_local_job("12", NOW, folder, str(path))
 
     assert alarm == told
     assert wrong in told
@@ -57,7 +63,7 @@ def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silen
 
 
 def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> None:
-    told = build_site_report(NOW, str(tmp_path))
+    told = build_site_status_report(NOW, str(tmp_path))
 
     assert told.alarm == "gridbridge-poller has never published anything here"
     assert (told.clusters, told.queues, told.transfers) == ((), (), ())
@@ -66,7 +72,7 @@ def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> 
 def test_why_tells_a_job_with_its_history(tmp_path: Path) -> None:
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
 
-    _, (told,) = explain_local_job("12", NOW, publish(tmp_path, shown(), task))
+    _, (told,) = explain_transfers_of_local_job("12", NOW, publish(tmp_path, shown(), task))
 
     assert told.job == "12"
     assert [event.text for event in told.attempts[0].events] == [
@@ -80,15 +86,15 @@ def test_why_of_an_array_tells_each_of_its_tasks_in_order(tmp_path: Path) -> Non
     tasks = [history(transfer(transfer=name)) for name in names]
     folder = publish(tmp_path, shown(), *tasks)
 
-    assert [told.job for told in explain_local_job("12", NOW, folder)[1]] == ["12.2", "12.10"]
-    assert [told.job for told in explain_local_job("12.10", NOW, folder)[1]] == ["12.10"]
+    assert [told.job for told in explain_transfers_of_local_job("12", NOW, folder)[1]] == ["12.2", "12.10"]
+    assert [told.job for told in explain_transfers_of_local_job("12.10", NOW, folder)[1]] == ["12.10"]
 
 
 def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> None:
     closed = shown(load=load({"gb_beta_up": "1", "gb_beta_pending": "11"}))
 
     with pytest.raises(JobWithoutTransfers) as refused:
-        explain_local_job("99", NOW, publish(tmp_path, closed))
+        explain_transfers_of_local_job("99", NOW, publish(tmp_path, closed))
 
     assert str(refused.value) == (
         "job 99: no transfer of it in the last 24 h "
@@ -100,7 +106,7 @@ def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> No
 @pytest.mark.parametrize("job", ["", "x", "0", "1.0", "1.2.3", "-1", "1/../2", "٣", "9" * 10])
 def test_what_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
     with pytest.raises(ParseError, match="is not a job id"):
-        explain_local_job(job, NOW, str(tmp_path))
+        explain_transfers_of_local_job(job, NOW, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +118,7 @@ def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text
     (tmp_path / "service.json").write_text(text)
 
     with pytest.raises(StateError, match=r"service\.json: not what this version"):
-        build_site_report(NOW, str(tmp_path))
+        build_site_status_report(NOW, str(tmp_path))
 
 
 @pytest.mark.parametrize("head", ["nan 30", "1e300 30", "5 inf", "5 nan", "-1 30"])
@@ -120,7 +126,7 @@ def test_load_values_of_no_possible_time_are_refused_with_their_file(head: str, 
     (tmp_path / "load").write_text(f"{head}\n")
 
     with pytest.raises(ParseError, match="load: the first line has a time that can't be"):
-        build_site_report(NOW, str(tmp_path))
+        build_site_status_report(NOW, str(tmp_path))
 
 
 def test_why_reads_no_more_of_many_transfers_than_of_few(tmp_path: Path) -> None:
@@ -128,8 +134,8 @@ def test_why_reads_no_more_of_many_transfers_than_of_few(tmp_path: Path) -> None
     open_ones = [transfer(transfer=f"gb.alpha.{job}.0.1") for job in range(1, 21)]
     closed = [transfer(transfer=f"gb.alpha.{job}.1.1") for job in range(201, 701)]
     folder = publish(tmp_path, shown(*open_ones), *map(history, closed[-1:]))
-    explain_local_job("700", NOW, folder)  # loads what it needs
-    among_few = steps(lambda: explain_local_job("700", NOW, folder))
+    explain_transfers_of_local_job("700", NOW, folder)  # loads what it needs
+    among_few = steps(lambda: explain_transfers_of_local_job("700", NOW, folder))
     publish(tmp_path, shown(*open_ones), *map(history, closed))
 
-    assert steps(lambda: explain_local_job("700", NOW, folder)) <= among_few + 9 * len(closed)
+    assert steps(lambda: explain_transfers_of_local_job("700", NOW, folder)) <= among_few + 9 * len(closed)

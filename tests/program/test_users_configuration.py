@@ -32,14 +32,14 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
     with pytest.raises(ConfigError) as told:
-        users_configuration.load_requiring_home_cluster(str(other))
+        users_configuration.load_config_with_home_cluster(str(other))
 
     wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
 def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
-    policy, wrong = users_configuration.load_users_configuration(f"{here}/there")
+    policy, wrong = users_configuration.load_config_or_one_in_force(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
@@ -50,16 +50,16 @@ def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.M
     record = SimpleNamespace(owner="alice")
     monkeypatch.setattr(status_and_why_reports, "home_accounting_records", lambda *_: (record,))
     there = f"{here}/there"
-    qstat_remote.RemoteJobQueries(there)
+    qstat_remote.SingleRemoteJobQueries(there)
 
     assert qacct_remote.sum_remote_usage("alice", None, NOW, str(here), there)[0] == ()
-    assert status_and_why_reports.owners_in_home_accounting(1, there) == {"alice"}
+    assert status_and_why_reports.job_owners_in_home_accounting(1, there) == {"alice"}
 
 
 def test_a_right_file_counts(here: Path) -> None:
     (here / "there").write_text(RIGHT.replace("alpha", "beta"))
 
-    policy, wrong = users_configuration.load_users_configuration(f"{here}/there")
+    policy, wrong = users_configuration.load_config_or_one_in_force(f"{here}/there")
     assert (policy.site.cluster, wrong) == ("beta", "")
 
 
@@ -67,7 +67,7 @@ def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
     (here / "mine").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_users_configuration(f"{here}/mine")
+        users_configuration.load_config_or_one_in_force(f"{here}/mine")
 
 
 @pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
@@ -77,11 +77,11 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
         (here / "kept").unlink()
 
     with pytest.raises(ConfigError, match="sit"):
-        users_configuration.load_users_configuration(f"{here}/there")
+        users_configuration.load_config_or_one_in_force(f"{here}/there")
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users_configuration.file_trust, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_users_configuration(f"{here}/there")
+        users_configuration.load_config_or_one_in_force(f"{here}/there")

@@ -105,9 +105,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
     monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
-    ssh.set_ssh_carrier(KeptSshConnections())
+    ssh.set_ssh_request_carrier(KeptSshConnections())
     yield server
-    ssh.set_ssh_carrier(ssh.OpenSshClient())
+    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 def ask(server: Server, limit_s: float = LIMIT_S) -> CompletedProgram:

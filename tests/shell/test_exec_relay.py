@@ -53,9 +53,9 @@ def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name:
     ("reads", "data", "status"),
     [
         ("", b"a", remote_program_relay.UNREACHED),
-        ("head -c 1 >/dev/null", b"a", remote_program_relay.FAILED),
-        ("", b"", remote_program_relay.FAILED),
-        ("", None, remote_program_relay.FAILED),
+        ("head -c 1 >/dev/null", b"a", remote_program_relay.RELAY_FAILED),
+        ("", b"", remote_program_relay.RELAY_FAILED),
+        ("", None, remote_program_relay.RELAY_FAILED),
     ],
 )
 def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data: bytes | None, status: int) -> None:
@@ -82,7 +82,7 @@ eval "$3"
     ("script", "status", "files"),
     [
         ("mkdir out/0; echo b >out/0/b; echo done; exit 3", 3, {"said", "out/0/b"}),
-        ("kill -9 $PPID", remote_program_relay.FAILED, set()),
+        ("kill -9 $PPID", remote_program_relay.RELAY_FAILED, set()),
     ],
 )
 def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, status: int, files: set[str]) -> None:
@@ -94,8 +94,8 @@ def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, sta
         each.mkdir()
     path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
 
-    found = remote_program_relay.run_and_fetch_written_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
+    found = remote_program_relay.run_remotely_and_fetch_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)
-    assert not list(spare.iterdir()) or status == remote_program_relay.FAILED
+    assert not list(spare.iterdir()) or status == remote_program_relay.RELAY_FAILED

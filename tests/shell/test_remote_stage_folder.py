@@ -40,9 +40,9 @@ class Near(ssh.OpenSshClient):
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     """Return the account's home there."""
-    ssh.set_ssh_carrier(Near(tmp_path))
+    ssh.set_ssh_request_carrier(Near(tmp_path))
     yield tmp_path
-    ssh.set_ssh_carrier(ssh.OpenSshClient())
+    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:

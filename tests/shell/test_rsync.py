@@ -25,7 +25,7 @@ def test_a_host_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     with pytest.raises(CommandFailed, match="io timeout after") as failed:
-        rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False)
+        rsync.rsync_files_to_host(None, ["/x/a"], f"{tmp_path}/", lambda: False)
 
     assert failed.value.transient
     assert f"--timeout={rsync.SILENCE_S}" in noted.read_text().split()
@@ -62,7 +62,7 @@ def test_what_follows_from_a_failure_is_not_told_as_its_reason(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     with pytest.raises(CommandFailed) as failed:
-        rsync.push_files(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
+        rsync.rsync_files_to_host(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
 
     assert failed.value.words == why
 
@@ -107,7 +107,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     tracemalloc.start()
     try:
         with pytest.raises(ProgramOutputTooLong, match="rsync: it printed more than the 16 MiB"):
-            rsync.push_files(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
+            rsync.rsync_files_to_host(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -123,4 +123,4 @@ def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
-    assert rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told))
+    assert rsync.rsync_files_to_host(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told))

@@ -97,7 +97,7 @@ def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(monkeypatch:
             sh("exec sleep 60", timeout_s=0.2)
 
     assert raised.value.status is None
-    runner.kill_program(pids[0])
+    runner.kill_program_session(pids[0])
     assert ends_soon(pids[0])
 
 

@@ -21,7 +21,7 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, ssh, ssh_session
 from gridbridge.shell.connection import paramiko_login as login
 from gridbridge.shell.connection.kept_ssh_connections import KeptSshConnections
-from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
+from gridbridge.shell.connection.lazy_ssh_connections import LazyKeptSshConnections
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.runner import CompletedProgram, quote_for_sh
 from gridbridge.shell.session_pool import IdleSshSessions
@@ -164,14 +164,14 @@ def test_without_a_login_it_runs_here() -> None:
 
 
 @pytest.fixture(
-    params=[ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazySshConnections],
+    params=[ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazyKeptSshConnections],
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     """Carry requests in each way."""
-    ssh.set_ssh_carrier(request.param())
+    ssh.set_ssh_request_carrier(request.param())
     yield
-    ssh.set_ssh_carrier(ssh.OpenSshClient())
+    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 def test_no_agent_and_no_question_is_ever_used() -> None:
@@ -194,9 +194,9 @@ def test_no_agent_and_no_question_is_ever_used() -> None:
 @pytest.fixture
 def connections() -> Iterator[None]:
     """Carry requests as the service does."""
-    ssh.set_ssh_carrier(KeptSshConnections())
+    ssh.set_ssh_request_carrier(KeptSshConnections())
     yield
-    ssh.set_ssh_carrier(ssh.OpenSshClient())
+    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 @pytest.mark.usefixtures("carrier")

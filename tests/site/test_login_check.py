@@ -6,8 +6,8 @@ import pwd
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import ssh_login_inspection
@@ -16,14 +16,14 @@ from gridbridge.site import ssh_login_inspection
 @pytest.mark.parametrize(
     ("users", "tried"),
     [
-        (UserMap(alice="al_delta", gridbridge="gb_delta"), []),
-        (UserMap(alice="al_delta", carol="carol"), ["carol"]),
-        (UserMap(gridbridge="gb_delta"), ["carol"]),
+        (RemoteAccountNames(alice="al_delta", gridbridge="gb_delta"), []),
+        (RemoteAccountNames(alice="al_delta", carol="carol"), ["carol"]),
+        (RemoteAccountNames(gridbridge="gb_delta"), ["carol"]),
     ],
     ids=["others are named", "named", "nobody is named"],
 )
 def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
-    users: UserMap, tried: list[str], monkeypatch: pytest.MonkeyPatch
+    users: RemoteAccountNames, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise GridbridgeError("no")
@@ -32,7 +32,7 @@ def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
     monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
     monkeypatch.setattr(ssh_login_inspection.ssh, "run_over_ssh", refuse)
-    clusters = {"alpha": Cluster(), "delta": Cluster(ssh="delta-master", users=users)}
+    clusters = {"alpha": ClusterSection(), "delta": ClusterSection(ssh="delta-master", users=users)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert [each.person for each in ssh_login_inspection.inspect_ssh_keys(policy)] == tried

@@ -13,7 +13,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, Queue
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
-from gridbridge.state.snapshot_codec import decode_snapshot, encode_snapshot
+from gridbridge.state.snapshot_codec import decode_cluster_snapshot, encode_cluster_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000
@@ -61,8 +61,8 @@ def answer(content: bytes = b"rows", **other: object) -> LastClusterQueryResult:
 
 
 def test_what_is_written_is_read_again() -> None:
-    assert decode_snapshot(encode_snapshot(SEEN, {7, 8}), "beta", NOON) == SEEN
-    assert decode_snapshot(encode_snapshot(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
+    assert decode_cluster_snapshot(encode_cluster_snapshot(SEEN, {7, 8}), "beta", NOON) == SEEN
+    assert decode_cluster_snapshot(encode_cluster_snapshot(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
 
 
 def test_the_last_answer_is_kept(answers: LastClusterQueryRows) -> None:
@@ -88,13 +88,13 @@ def test_a_list_that_stays_the_same_is_not_written_again(answers: LastClusterQue
 def test_an_answer_about_many_tasks_is_cheap(answers: LastClusterQueryRows) -> None:
     """A row for each of 100,000 tasks: no lock is held for half a second."""
     rows = tuple(replace(RUNNING, tasks=(range(n, n + 1),)) for n in range(1, MANY + 1))
-    content = encode_snapshot(replace(SEEN, jobs={7: rows}), {7})
+    content = encode_cluster_snapshot(replace(SEEN, jobs={7: rows}), {7})
     began = time.process_time()
     answers.put("beta", answer(content))
     took_s = time.process_time() - began
     found = answers.find("beta")
 
     assert found
-    assert len(decode_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
+    assert len(decode_cluster_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
     assert len(content) < 20 * MANY
     assert took_s < 0.5

@@ -340,7 +340,7 @@ def test_a_spool_that_is_missing_is_an_error() -> None:
 
 
 def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
-    known, unknown = (spool.create_wake_fifo(str(folder)) for _ in range(2))
+    known, unknown = (spool.create_starter_wake_fifo(str(folder)) for _ in range(2))
     now, tomorrow = (
         SpoolInbox(str(folder), 10, Clock(lambda late=late: time.time() + late)) for late in (0, DAY_S + 1)
     )
@@ -353,14 +353,14 @@ def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
 
 def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(7):
-        spool.create_wake_fifo(str(folder))
+        spool.create_starter_wake_fifo(str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
     monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
 
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [1, False]
-    spool.create_wake_fifo(str(folder))
+    spool.create_starter_wake_fifo(str(folder))
     assert inbox.sweep(frozenset()) == 1
 
 

@@ -11,7 +11,7 @@ def test_a_folder_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         published_files.publish_file(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)
-        drains.make_drains_folder(str(tmp_path / "c"))
+        drains.make_cluster_drains_folder(str(tmp_path / "c"))
     finally:
         os.umask(before)
 

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> str:
 @pytest.fixture
 def asleep(folder: str) -> Iterator[tuple[str, int]]:
     """Sleep on a FIFO as the starter does; return its name and our end."""
-    name = spool.create_wake_fifo(folder)
+    name = spool.create_starter_wake_fifo(folder)
     end = os.open(f"{folder}/wake/{name}", os.O_RDWR | os.O_NONBLOCK)
     yield name, end
     os.close(end)
@@ -78,19 +78,19 @@ def test_whatever_else_lies_there_is_nobody_asleep(folder: str, squat: Callable[
 
     assert not spool.is_starter_asleep("f0", os.getuid(), folder)
     assert not spool.wake_starter("f0", folder)
-    spool.remove_wake_fifo("f0", folder)
+    spool.remove_starter_wake_fifo("f0", folder)
 
 
 @pytest.mark.parametrize("name", ["", "../wake", "a/b", ".", "x" * 5000])
 def test_a_name_that_is_none_reaches_nothing(folder: str, name: str) -> None:
     assert not spool.wake_starter(name, folder)
     assert not spool.is_starter_asleep(name, os.getuid(), folder)
-    spool.remove_wake_fifo(name, folder)
+    spool.remove_starter_wake_fifo(name, folder)
 
 
 def test_a_fifo_is_removed_with_its_transfer(folder: str) -> None:
-    name = spool.create_wake_fifo(folder)
-    spool.remove_wake_fifo(name, folder)
-    spool.remove_wake_fifo(name, folder)
+    name = spool.create_starter_wake_fifo(folder)
+    spool.remove_starter_wake_fifo(name, folder)
+    spool.remove_starter_wake_fifo(name, folder)
 
     assert os.listdir(f"{folder}/wake") == []

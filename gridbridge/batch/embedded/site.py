@@ -7,10 +7,10 @@ from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.transfer_host_facts import ClusterFacts
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 
-def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
+def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
     """Return the cluster's slots, or why it did not answer; version and clock are this host's."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
@@ -19,7 +19,7 @@ def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
     return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
 
 
-def list_transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:
+def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
     """Return the slots of the transfer queues, by queue name."""
     _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
@@ -30,6 +30,6 @@ def explain_request_refusal(request: JobRequest) -> str:
     return embedded_commands.explain_request_refusal(request)
 
 
-def build_submission_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
+def build_submission_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
     return embedded_commands.submit_held_job_command(folder, spec)

@@ -14,10 +14,10 @@ from gridbridge.batch.embedded.embedded_output import (
     parse_task_ends,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.runner import LIST_BYTES, run_program
 
 QUEUE = "embedded"  # name of the embedded cluster's only queue
@@ -25,7 +25,7 @@ OURS = f"{PREFIX}."
 
 
 def query_cluster_snapshot(
-    folder: EmbeddedFolder,
+    folder: EmbeddedClusterAccess,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -54,7 +54,7 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def query_job_end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown."""
     line = parse_job_end(_ask(folder, embedded_commands.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
@@ -62,7 +62,9 @@ def query_job_end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd |
     return _end(line)
 
 
-def query_array_ends(folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
+def query_array_ends(
+    folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
+) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
     Each array takes one query.
@@ -70,12 +72,12 @@ def query_array_ends(folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]) ->
     return {array.account: _array_ends(folder, array) for array in arrays}
 
 
-def _array_ends(folder: EmbeddedFolder, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
+def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
     lines = parse_task_ends(_ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id))))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
-def query_begun_indices(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
     _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_and_jobs_command(folder)))
     living: dict[int, list[int]] = {}
@@ -98,18 +100,18 @@ def _end(line: PrintedEmbeddedJobEnd) -> JobEnd:
     )
 
 
-def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
+def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
     """Return no limits: an embedded cluster does not limit arrays."""
-    return ArrayLimits()
+    return ClusterArrayLimits()
 
 
-def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
     _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.show_job_command(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 
-def query_request_vocabulary(_folder: EmbeddedFolder) -> None:
+def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
     """Return None: an embedded cluster itself refuses unknown names at submission."""
 
 
@@ -157,5 +159,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: EmbeddedFolder, argv: embedded_commands.Argv) -> bytes:
+def _ask(folder: EmbeddedClusterAccess, argv: embedded_commands.Argv) -> bytes:
     return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

@@ -8,7 +8,7 @@ from gridbridge.batch.embedded.embedded_commands import Argv
 from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.runner import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
@@ -21,7 +21,7 @@ WAITING = "waiting"  # a state fact of model.states
 ANSWERS = {os.EX_DATAERR: SubmissionOutcome.REFUSED, os.EX_TEMPFAIL: SubmissionOutcome.LATER}
 
 
-def submit_held_job(folder: EmbeddedFolder, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the cluster's answer or its absence."""
     if reason := embedded_commands.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
@@ -40,29 +40,29 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     return SubmissionResult(result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason)
 
 
-def find_held_job(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
+def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest job or array of this name, empty if none."""
     return next(iter(_named(folder, transfer, owner)), "")
 
 
-def find_duplicate_arrays(folder: EmbeddedFolder, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other arrays of this name; released arrays were renamed."""
     return [job for job in _named(folder, transfer, owner) if job != array]
 
 
-def _named(folder: EmbeddedFolder, name: str, owner: str) -> dict[str, None]:
+def _named(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
     jobs = _jobs(folder, embedded_commands.list_jobs_by_name_command(folder, name))
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
-def query_owner_and_account(folder: EmbeddedFolder, job: str) -> tuple[str, str]:
+def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account, both empty if it neither waits nor runs."""
     jobs = _jobs(folder, embedded_commands.show_job_command(folder, job))
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
-def query_live_indices(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of live array tasks; a task's account is its first name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     indices: dict[str, list[range]] = {array: [] for array in arrays}
@@ -72,7 +72,7 @@ def query_live_indices(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[s
     return {array: tuple(spans) for array, spans in indices.items()}
 
 
-def query_job_state(folder: EmbeddedFolder, job: str) -> "JobState":
+def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # most transfers need neither
 
@@ -80,28 +80,30 @@ def query_job_state(folder: EmbeddedFolder, job: str) -> "JobState":
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
-def rename_and_release(folder: EmbeddedFolder, job: str, name: str) -> None:
+def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
     """Give a held job its real name and release it."""
     _call(folder, embedded_commands.rename_and_release_command(folder, job, name)).checked()
 
 
-def release_arrays(folder: EmbeddedFolder, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and release their tasks."""
     for array in arrays:
         _call(folder, embedded_commands.release_array_command(folder, array, name)).checked()
 
 
-def delete_array(folder: EmbeddedFolder, array: str) -> None:
+def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
     """Delete all tasks of an array; a gone array is no error."""
     _unless_gone(folder, embedded_commands.delete_array_command(folder, array))
 
 
-def delete_array_tasks(folder: EmbeddedFolder, array: str, _name: str, indices: str) -> None:
+def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with these indices; gone tasks are no error."""
     _unless_gone(folder, embedded_commands.delete_array_command(folder, array, indices))
 
 
-def hold_array_tasks(folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
+def hold_array_tasks(
+    folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
+) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that wait then."""
     for job in _at(folder, array, name, indices):
         _unless_gone(folder, embedded_commands.job_control_command(folder, "hold", job.id))
@@ -110,78 +112,78 @@ def hold_array_tasks(folder: EmbeddedFolder, array: str, name: str, indices: tup
     return tuple(range(index, index + 1) for index in waiting)
 
 
-def release_array_tasks(folder: EmbeddedFolder, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release held array tasks."""
     for job in _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder)):
         if job.array == array and any(int(job.place) in span for span in indices):
             _unless_gone(folder, embedded_commands.job_control_command(folder, "release", job.id))
 
 
-def _at(folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
+def _at(folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
     """Return the tasks at these indices of the array with this name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
 
-def hold_job(folder: EmbeddedFolder, job: str) -> None:
+def hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Hold a job."""
     _call(folder, embedded_commands.job_control_command(folder, "hold", job)).checked()
 
 
-def release_job(folder: EmbeddedFolder, job: str) -> None:
+def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Release a held job."""
     _call(folder, embedded_commands.job_control_command(folder, "release", job)).checked()
 
 
-def defer_restart(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
+def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
     """Raise: embedded jobs have no start time and are held instead (local_task_guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 
 
-def restore_start_time(folder: EmbeddedFolder, job: str) -> None:
+def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
     """Raise: embedded jobs have no start time."""
     del folder
     raise ParseError(f"job {job} has no start time")
 
 
-def suspend_or_hold_job(folder: EmbeddedFolder, job: str) -> None:
+def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Suspend a running job or hold a waiting one; a gone job is no error."""
     _unless_gone(folder, embedded_commands.job_control_command(folder, "suspend", job))
 
 
-def resume_or_release_job(folder: EmbeddedFolder, job: str) -> None:
+def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
     _unless_gone(folder, embedded_commands.job_control_command(folder, "resume", job))
 
 
-def delete_job(folder: EmbeddedFolder, job: str) -> None:
+def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Delete a job; a gone job is no error."""
     _unless_gone(folder, embedded_commands.job_control_command(folder, "delete", job))
 
 
-def query_job_request(folder: EmbeddedFolder, job: str) -> JobRequest:
+def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
     """Return a listed job's request, which is empty: its starter knows its slots."""
     if not _jobs(folder, embedded_commands.show_job_command(folder, job)):
         raise ParseError(f"job {job} is not listed")
     return JobRequest()
 
 
-def query_queue_limit(_folder: EmbeddedFolder, _queue: str, _name: str, _host: str) -> str:
+def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _host: str) -> str:
     """Return an empty text: embedded queues have no limits."""
     return ""
 
 
-def _jobs(folder: EmbeddedFolder, argv: Argv) -> list[PrintedEmbeddedJob]:
+def _jobs(folder: EmbeddedClusterAccess, argv: Argv) -> list[PrintedEmbeddedJob]:
     return parse_cluster_and_jobs(_call(folder, argv).checked().stdout)[1]
 
 
-def _unless_gone(folder: EmbeddedFolder, argv: Argv) -> None:
+def _unless_gone(folder: EmbeddedClusterAccess, argv: Argv) -> None:
     answer = _call(folder, argv)
     if answer.status != os.EX_NOINPUT:
         answer.checked()
 
 
-def _call(folder: EmbeddedFolder, argv: Argv, stdin: bytes = b"") -> CompletedProgram:
+def _call(folder: EmbeddedClusterAccess, argv: Argv, stdin: bytes = b"") -> CompletedProgram:
     return run_program(argv, folder.environment(), folder.timeout_s, stdin)

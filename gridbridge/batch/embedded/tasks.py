@@ -5,55 +5,57 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from gridbridge.batch.embedded import embedded_queue_restriction, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
-from gridbridge.model.transfer_name import TransferId
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_name import TransferAttemptId
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 NEVER_AGAIN = "no"
 
 
-def remove_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
+def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Release a task from its hold."""
     del guard
     submit.release_job(folder, local.local)
 
 
-def release_into_queue(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
+def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to one queue and release it."""
     embedded_queue_restriction.pin_job_to_queue(folder, local.local, queue)
     remove_task_guard(folder, local, guard)
 
 
-def set_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
+def set_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Hold a task."""
     del guard
     submit.hold_job(folder, local.local)
 
 
-def query_job_requests(folder: EmbeddedFolder, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return no requests: the job list of an embedded cluster shows every guard."""
     del folder, jobs
     return {}
 
 
-def query_deferred_jobs(folder: EmbeddedFolder) -> frozenset[int]:
+def query_deferred_jobs(folder: EmbeddedClusterAccess) -> frozenset[int]:
     """Return no jobs: embedded jobs have no start time."""
     del folder
     return frozenset()
 
 
-def keep_job_off_queues(folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]) -> None:
+def keep_job_off_queues(
+    folder: EmbeddedClusterAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+) -> None:
     """Raise: jobs are never recalled to an embedded cluster."""
     del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 
-def restore_queue_list(folder: EmbeddedFolder, local: TransferId) -> None:
+def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
     """Let a job start in all queues that it requested."""
     embedded_queue_restriction.pin_job_to_queue(folder, local.local, "")
 
 
 def require_runnable_variant(
-    folder: EmbeddedFolder, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
+    folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Raise: jobs are never recalled to an embedded cluster."""
     del folder, variants
@@ -61,8 +63,8 @@ def require_runnable_variant(
 
 
 def query_job_rerun(
-    folder: EmbeddedFolder,
-    local: TransferId,
+    folder: EmbeddedClusterAccess,
+    local: TransferAttemptId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:

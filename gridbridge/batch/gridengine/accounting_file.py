@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
 from gridbridge.model.remote_job_accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference of two clusters' clocks
@@ -82,7 +82,7 @@ def _is_final(record: JobRunAccounting | RemoteJobRunAccounting) -> bool:
     return record.failed not in RESCHEDULED and not record.pe_task
 
 
-def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[JobRunAccounting, ...]:
+def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
     """Return a job's accounting records, of all its tasks and runs.
 
     qacct runs in UTC, because it prints local times without a zone. An unreadable file is an error,
@@ -97,7 +97,7 @@ def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[JobRunA
 
 
 def search_array_task_records(
-    cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]
+    cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
 ) -> tuple[tuple[JobRunAccounting, ...], bool]:
     """Return the accounting records of array tasks, and whether the file could be read.
 
@@ -110,7 +110,7 @@ def search_array_task_records(
     return tuple(read_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
-def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
+def _searched(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
     """Search the arrays' accounting lines, also in rotated files if requested and fast enough."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from gridbridge.batch.gridengine.parse.documents import parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NO_PROGRAM = 127
 GONE = b"do not exist"  # all queried reservations have ended meanwhile
 
 
-def query_reserved_slots(cell: GridEngineCell) -> Mapping[str, int]:
+def query_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
     """Return the reserved slots by queue instance; none if the cell has no qrstat."""
     try:
         listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
@@ -51,5 +51,5 @@ def _shown(data: bytes) -> "_Element":
     return parse_short_xml(data, "qrstat")
 
 
-def _program(cell: GridEngineCell) -> str:
+def _program(cell: GridEngineCellAccess) -> str:
     return f"{cell.binaries}/qrstat"

@@ -12,12 +12,12 @@ from gridbridge.batch.gridengine.submitted_request import (
     parse_owner_and_account,
     recorded_submit_variable,
 )
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 KEPT = b"__SGE_PREFIX__O_MAIL"  # name of $MAIL in `qstat -j -xml`
 
 
-def find_arrays_by_submitted_name(cell: GridEngineCell, listed: bytes, name: str, owner: str) -> list[int]:
+def find_arrays_by_submitted_name(cell: GridEngineCellAccess, listed: bytes, name: str, owner: str) -> list[int]:
     """Return the ids of a user's listed arrays that were submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]

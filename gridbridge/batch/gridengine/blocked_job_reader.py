@@ -40,8 +40,8 @@ from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import Pairs
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.states import JobState
-from gridbridge.model.transfer_name import parse_task_ranges
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_name import parse_qstat_task_ranges
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ PER_JOB = "JOB"  # consumed once a job, whatever its slots (complex(5))
 WILD = frozenset("*?[")  # wildcards of sge_types(1), wc_pe_name
 
 
-def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
+def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
     table = ConsumableTable(
         qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout).values()
@@ -64,7 +64,7 @@ def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
     return parse_blocked_jobs(answer.stdout, table)
 
 
-def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest) -> frozenset[str]:
+def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
     """Return the queue instances that could run a job if all consumables sufficed.
 
     The result is empty for a job before its start time, or with its maximum of running tasks.
@@ -83,7 +83,7 @@ def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest
     return frozenset(run_client(cell, argv).stdout.decode("utf-8", "replace").split())
 
 
-def _environments(cell: GridEngineCell, pe: str) -> list[str]:
+def _environments(cell: GridEngineCellAccess, pe: str) -> list[str]:
     """Return the parallel environments that match a request; qselect accepts no wildcards."""
     if not WILD.intersection(pe):
         return [pe] if pe else []
@@ -140,7 +140,7 @@ def parse_consumable_amount(text: str) -> float | None:
     if text.upper() == "INFINITY":
         return amounts.MOST
     try:
-        number = amounts.parse_amount(text.removeprefix("-"))
+        number = amounts.parse_grid_engine_amount(text.removeprefix("-"))
     except ParseError:
         return None
     return -number if text.startswith("-") else number
@@ -237,7 +237,7 @@ def _requests(element: "_Element") -> Pairs:
 
 def _first(leafs: Mapping[str, str]) -> int:
     """Return the first task of a row; 0 for a job that is not an array."""
-    tasks = parse_task_ranges(leafs.get("tasks", ""))
+    tasks = parse_qstat_task_ranges(leafs.get("tasks", ""))
     return tasks[0][0] if tasks else 0
 
 

@@ -37,7 +37,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     WaitingJobGroup,
 )
 from gridbridge.model.transfer_name import WRAP
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qhost
 
 
-def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedBatchProgramOutputs, str]:
+def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the output of qstat, qhost and qconf, in UTC, and the qmaster's host.
 
     Raises CommandFailed or ParseError if one of these programs gives no answer.
@@ -101,7 +101,7 @@ def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
 
 
-def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
+def _list(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 

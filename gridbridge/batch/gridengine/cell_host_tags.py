@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.execution_hosts import list_execution_hosts
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 NAME = "gb_tags"
 BETWEEN = "+"
@@ -21,13 +21,13 @@ COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
 VALUES = "complex_values"
 
 
-def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
+def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged hosts."""
     document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
     return parse_host_tags(document)
 
 
-def list_taggable_hosts(cell: GridEngineCell) -> tuple[str, ...]:
+def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
     """Return all execution hosts."""
     return list_execution_hosts(cell)
 
@@ -38,7 +38,7 @@ def parse_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 
 
-def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
+def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; CommandFailed if the cell refuses."""
     complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
     if NAME not in complexes:

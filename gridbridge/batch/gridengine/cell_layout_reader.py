@@ -37,7 +37,7 @@ from gridbridge.model.elastic.cell_configuration import (
 )
 from gridbridge.model.qconf_attributes import parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</t
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
-def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
+def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     """Query a cell's configuration as a table in JSON.
 
     This costs a call for each host group and environment and five more, and further calls for each
@@ -93,7 +93,7 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _access_answers(cell: GridEngineCell, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
     """Query the access data of jobs that the cell's queues and environments check, if any.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
@@ -114,7 +114,7 @@ def _access_answers(cell: GridEngineCell, laid_out: CellConfiguration, qstat: by
     return answers
 
 
-def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
+def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
     """Query the groups and checkpointing environments of the first waiting jobs."""
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
@@ -124,7 +124,7 @@ def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     return judgements
 
 
-def _projects(cell: GridEngineCell) -> dict[str, str]:
+def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
     """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
     projects = dict[str, str]()
 
@@ -137,7 +137,7 @@ def _projects(cell: GridEngineCell) -> dict[str, str]:
     return projects
 
 
-def _task_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
+def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
     jobs, caps = waiting_arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
         caps |= parse_array_concurrency_limits(query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
@@ -266,7 +266,7 @@ def _row_settings(row: QconfComplexRow) -> dict[str, str]:
     return {key: str(getattr(row, key)) for key in keys}
 
 
-def _settings(cell: GridEngineCell, showing: str, name: str) -> dict[str, str]:
+def _settings(cell: GridEngineCellAccess, showing: str, name: str) -> dict[str, str]:
     return dict(qconf.parse_object_attributes(query_object(cell, showing, name)))
 
 

@@ -20,7 +20,7 @@ from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import local_host_facts
 
 AT_ONCE = 4  # queries to a cell at the same time
@@ -39,7 +39,7 @@ PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
 
-def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
+def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
     """Query the cell's objects that set-up involves, with the cell's settings of one host."""
     # the first query is sent alone: if it times out, no other query follows
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
@@ -68,7 +68,7 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
     )
 
 
-def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
+def query_remote_cell_setup(cell: GridEngineCellAccess) -> CellQconfSettings:
     """Query the few objects that set-up needs from a remote cell under other administrators."""
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
@@ -83,7 +83,7 @@ def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
     )
 
 
-def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
+def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     """Query the objects that best-effort queues involve."""
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
@@ -99,12 +99,12 @@ def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
     )
 
 
-def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
     """Return every queue's configuration, by its name."""
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 
-def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
+def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
     """Return the `rerun` setting of each queue except excluded queues and best-effort queues.
 
     Best-effort queues accept only jobs that request them.
@@ -113,29 +113,29 @@ def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
 
-def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
+def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     """Return every queue instance with its state letters and slots."""
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
 
-def count_slots_on_host(cell: GridEngineCell, name: str) -> Mapping[str, int]:
+def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     instances = query_queue_instances(cell, "")
     return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
 
 
-def require_qmaster_answer(cell: GridEngineCell) -> None:
+def require_qmaster_answer(cell: GridEngineCellAccess) -> None:
     """Send the qmaster a small query; CommandFailed has the reason if it does not answer."""
     query_object(cell, "-sql")
 
 
-def query_client_version(cell: GridEngineCell) -> str:
+def query_client_version(cell: GridEngineCellAccess) -> str:
     """Return the version of the client programs, e.g. `SGE 8.1.9`."""
     answer = run_client(cell, qconf.qconf_command(cell, "-help"))
     return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def query_qmaster_clock_offset_s(cell: GridEngineCell, now: float) -> float | None:
+def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> float | None:
     """Return how far the qmaster's clock is ahead of `now`; None if qping does not tell.
 
     qping prints the qmaster's start time and run time, both by the qmaster's clock.
@@ -145,7 +145,7 @@ def query_qmaster_clock_offset_s(cell: GridEngineCell, now: float) -> float | No
     return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
 
 
-def find_other_qmaster_port(cell: GridEngineCell) -> int:
+def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
     """Return another port at which the cell's qmaster answers, else 0.
 
     The ports of settings.sh and services(5) are tried.
@@ -154,14 +154,14 @@ def find_other_qmaster_port(cell: GridEngineCell) -> int:
     return next((int(port) for port in ports if _is_qmaster(cell, port)), 0)
 
 
-def _known_ports(cell: GridEngineCell) -> Iterator[str]:
+def _known_ports(cell: GridEngineCellAccess) -> Iterator[str]:
     text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
     yield from dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
         yield str(socket.getservbyname(SERVICE, "tcp"))
 
 
-def _is_qmaster(cell: GridEngineCell, port: str) -> bool:
+def _is_qmaster(cell: GridEngineCellAccess, port: str) -> bool:
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), port, "qmaster", "1")
     try:
         return run_client(cell.within(PROBE_S), argv).status == 0
@@ -169,7 +169,7 @@ def _is_qmaster(cell: GridEngineCell, port: str) -> bool:
         return False
 
 
-def read_acting_qmaster(cell: GridEngineCell) -> str:
+def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
     """Return the host of the acting qmaster (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
@@ -181,26 +181,26 @@ def read_acting_qmaster(cell: GridEngineCell) -> str:
         raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
 
 
-def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+def _environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
     """Return the configuration of every parallel environment; qconf(1) shows one at a time."""
     return {name: qconf.parse_object_attributes(query_object(cell, "-sp", name)) for name in query_names(cell, "-spl")}
 
 
-def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
+def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the members of gridbridge's own usersets (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _host_configuration(cell: GridEngineCell, name: str) -> QconfSettings | None:
+def _host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
     answer = run_client(cell, qconf.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
     return qconf.parse_object_attributes(answer.checked().stdout)
 
 
-def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, QconfSettings]:
+def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in query_names(cell, "-sel")}
     present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
     return {name: qconf.parse_object_attributes(query_object(cell, "-se", name)) for name in present}

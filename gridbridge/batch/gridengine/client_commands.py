@@ -20,12 +20,12 @@ from gridbridge.model.job_request import (
     JobRequest,
     JobSpec,
     Pairs,
-    format_resource_condition,
+    format_sql_condition_for_people,
     is_home_only_resource,
     resource_long_name,
-    split_name_and_relation,
+    split_property_and_sql_relation,
 )
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 Argv = tuple[str, ...]
 
@@ -41,22 +41,22 @@ STAY = (("remote", "false"),)  # the resource that local queues offer
 UNVERIFIED = ("-clear", "-@")  # qsub options that undo -verify, directly or from a file
 
 
-def hold_job_command(cell: GridEngineCell, job: str) -> Argv:
+def hold_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that puts a user hold on a waiting or running job or task."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
-def release_job_command(cell: GridEngineCell, job: str) -> Argv:
+def release_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that removes the user hold of a job."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
 
-def rename_and_release_command(cell: GridEngineCell, job: str, name: str) -> Argv:
+def rename_and_release_command(cell: GridEngineCellAccess, job: str, name: str) -> Argv:
     """Build the command that gives a held job its real name and releases it, in one request."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
-def defer_restart_command(cell: GridEngineCell, job: str, own: int) -> Argv:
+def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that gives a job a far start time and keeps its own in its context.
 
     A running job goes on and keeps its state letters; a requeued job does not start again.
@@ -65,7 +65,7 @@ def defer_restart_command(cell: GridEngineCell, job: str, own: int) -> Argv:
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
-def restore_start_time_command(cell: GridEngineCell, job: str, own: int) -> Argv:
+def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that restores a job's own start time; without one it may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
@@ -76,7 +76,9 @@ def _moment(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
-def pin_to_queue_command(cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:
+def pin_to_queue_command(
+    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
+) -> Argv:
     """Build the command that replaces a job's queue list and keeps its own list in its context.
 
     A comma would end the context's value, so blanks separate the queue names. `hard` replaces the
@@ -87,7 +89,7 @@ def pin_to_queue_command(cell: GridEngineCell, job: str, queue: str, remember: s
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def restore_queue_list_command(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
+def restore_queue_list_command(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> Argv:
     """Build the command that undoes `pin_to_queue_command`; the list `*` means every queue."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
@@ -99,12 +101,12 @@ def _all_hard(pairs: Pairs) -> Argv:
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
-def show_job_detail_command(cell: GridEngineCell, job: str) -> Argv:
+def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that shows all details of a job; `job` may be a name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
-def show_cell_status_command(cell: GridEngineCell) -> Argv:
+def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that shows every queue instance with two resources, and every job.
 
     A cell without these resources shows none and reports no error (measured: 8.1.9).
@@ -113,51 +115,51 @@ def show_cell_status_command(cell: GridEngineCell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
-def list_all_jobs_command(cell: GridEngineCell) -> Argv:
+def list_all_jobs_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists all jobs with their requests, and all queue instances."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
-def list_job_projects_command(cell: GridEngineCell) -> Argv:
+def list_job_projects_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists all waiting jobs with their projects."""
     return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
 
 
-def list_execution_hosts_command(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
+def list_execution_hosts_command(cell: GridEngineCellAccess, names: tuple[str, ...] = ()) -> Argv:
     """Build the command that lists the execution hosts with their values of these resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
-def show_queue_resources_command(cell: GridEngineCell, names: list[str]) -> Argv:
+def show_queue_resources_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
     """Build the command that shows these resources of every queue instance, with their level."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
-def show_blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
+def show_blocked_jobs_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
     """Build the command that shows all queue instances with resources, and jobs with requests."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
-def list_possible_queues_command(cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
+def list_possible_queues_command(cell: GridEngineCellAccess, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
     """Build the command that lists the queue instances which a user's job may use, full or not."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *options, *among)
 
 
-def list_own_jobs_command(cell: GridEngineCell) -> Argv:
+def list_own_jobs_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists the caller's jobs: an entry a pending array or running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
-def list_jobs_of_owner_command(cell: GridEngineCell, owner: str) -> Argv:
+def list_jobs_of_owner_command(cell: GridEngineCellAccess, owner: str) -> Argv:
     """Build the command that lists a user's jobs: an entry a pending array or running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
-def why_job_waits_command(cell: GridEngineCell, job: str) -> Argv:
+def why_job_waits_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that asks the scheduler why a job can't start now.
 
     The job must not be held: for a held job `qalter` prints nothing, and the job keeps `-w p`.
@@ -165,23 +167,23 @@ def why_job_waits_command(cell: GridEngineCell, job: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
-def list_deferred_jobs_command(cell: GridEngineCell) -> Argv:
+def list_deferred_jobs_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
-def show_queue_command(cell: GridEngineCell, name: str) -> Argv:
+def show_queue_command(cell: GridEngineCellAccess, name: str) -> Argv:
     """Build the command that shows a cluster queue's configuration."""
     return (f"{cell.binaries}/qconf", "-sq", name)
 
 
-def end_watcher_command(cell: GridEngineCell) -> Argv:
+def end_watcher_command(cell: GridEngineCellAccess) -> Argv:
     """Build the qevent command that runs sge-methods/ended at each end of a job or task."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
 
 
-def qacct_command(cell: GridEngineCell, job: str) -> Argv:
+def qacct_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that shows an ended job's records; it reads the whole accounting file."""
     return (f"{cell.binaries}/qacct", "-j", job)
 
@@ -209,7 +211,7 @@ exit $found
 """.replace("CURRENT", CURRENT)
 
 
-def search_accounting_command(cell: GridEngineCell, accounts: list[str]) -> Argv:
+def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
     """Build the command that finds the accounting lines of accounts, with their neighbours.
 
     qacct(1) reads the whole file for each job, and does not show lines unchanged. Recently rotated
@@ -218,7 +220,7 @@ def search_accounting_command(cell: GridEngineCell, accounts: list[str]) -> Argv
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
-def search_rotated_files_command(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
+def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
     """Build the command that also searches rotated files written since a time (epoch seconds)."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
@@ -233,27 +235,27 @@ def _in_line(account: str) -> Argv:
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
-def delete_job_command(cell: GridEngineCell, job: str) -> Argv:
+def delete_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that deletes a job."""
     return (f"{cell.binaries}/qdel", job)
 
 
-def delete_array_tasks_command(cell: GridEngineCell, array: str, indices: str) -> Argv:
+def delete_array_tasks_command(cell: GridEngineCellAccess, array: str, indices: str) -> Argv:
     """Build the command that deletes the tasks of an array with these indices, such as `1-5,9`."""
     return (f"{cell.binaries}/qdel", array, "-t", indices)
 
 
-def suspend_job_command(cell: GridEngineCell, job: str) -> Argv:
+def suspend_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that suspends a running job."""
     return (f"{cell.binaries}/qmod", "-sj", job)
 
 
-def unsuspend_job_command(cell: GridEngineCell, job: str) -> Argv:
+def unsuspend_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
     """Build the command that resumes a suspended job."""
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
-def submit_held_job_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
+def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
     """Build the command that submits the script on standard input, held, under the transfer's name.
 
     `-clear` and `-C ''` prevent a second reading of the site's and the user's request defaults and
@@ -290,8 +292,8 @@ def _hard(request: JobRequest) -> Pairs:
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        text = "|".join(_expression(split_name_and_relation(name)[1], value) for name, value in clause)
-        name = split_name_and_relation(clause[0][0])[0]
+        text = "|".join(_expression(split_property_and_sql_relation(name)[1], value) for name, value in clause)
+        name = split_property_and_sql_relation(clause[0][0])[0]
         names.setdefault(resource_long_name(name), name)
         expressions.setdefault(resource_long_name(name), {})[text] = None
     return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
@@ -317,14 +319,14 @@ def _expression(relation: str, value: str) -> str:
 def explain_request_refusal(request: JobRequest) -> str:
     """Return why no cell can satisfy a request; empty if a cell can, as far as known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [format_resource_condition(*pair) for pair in conditions if not _is_expressible(*pair)]:
+    if odd := [format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
-    bare = [[split_name_and_relation(name)[0] for name, _ in clause] for clause in request.either]
+    bare = [[split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
-    text = " or ".join(format_resource_condition(*pair) for clause in several[:1] for pair in clause)
+    text = " or ".join(format_sql_condition_for_people(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 
 
@@ -335,14 +337,14 @@ def _unequal(hard: Pairs) -> list[str]:
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
-        if split_name_and_relation(name)[1] == "=" and WILD.isdisjoint(value):
-            conditions.setdefault(resource_long_name(name), {})[value] = format_resource_condition(name, value)
+        if split_property_and_sql_relation(name)[1] == "=" and WILD.isdisjoint(value):
+            conditions.setdefault(resource_long_name(name), {})[value] = format_sql_condition_for_people(name, value)
     return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:
     """Say whether a condition can be written as an option `-l` of qsub."""
-    _, relation = split_name_and_relation(name)
+    _, relation = split_property_and_sql_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
     return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
@@ -353,7 +355,7 @@ def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
-def preview_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
+def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
     """Build the `qsub -verify` command, which shows a job without submitting it.
 
     Raises ParseError for `-clear` and `-@` anywhere: `-clear` also clears the preceding `-verify`
@@ -367,7 +369,7 @@ def preview_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
-def alter_job_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+def alter_job_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
     """Build the command that changes a job's request."""
     return (f"{cell.binaries}/qalter", *options, job)
 

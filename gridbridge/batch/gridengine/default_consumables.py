@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.parse import (
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # relation of resources whose requests make the host exclusive
@@ -26,7 +26,7 @@ ALL = "global"
 
 
 def query_default_consumables(
-    cell: GridEngineCell, complexes: Iterable[QconfComplexRow]
+    cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the consumables that jobs use without requesting them, with their hosts.
 

@@ -15,8 +15,13 @@ from gridbridge.batch.gridengine.status import query_all_queue_settings, query_n
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attributes import QconfSettings, ValuesByHost, parse_qconf_words, parse_values_by_host
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    QconfValuesByHost,
+    parse_qconf_values_by_host,
+    parse_qconf_words,
+)
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +61,7 @@ class HostQueueInstance:
     tasks: tuple[str, ...] = ()  # the queue instance's tasks, as JOB or JOB.TASK
 
 
-def host_queue_instances_command(cell: GridEngineCell, host: str) -> Argv:
+def host_queue_instances_command(cell: GridEngineCellAccess, host: str) -> Argv:
     """Build the command that shows a host's queue instances with their jobs."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
@@ -93,7 +98,7 @@ def has_execd_reported_load(data: bytes, host: str) -> bool:
     return bool(loads) and loads != [NOT_TOLD]
 
 
-def query_host_queue_instances(cell: GridEngineCell, host: str) -> tuple[HostQueueInstance, ...]:
+def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
     """Return the queue instances of a host; none if the cell does not know the host."""
     answer = run_client(cell, host_queue_instances_command(cell, host))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
@@ -101,19 +106,19 @@ def query_host_queue_instances(cell: GridEngineCell, host: str) -> tuple[HostQue
     return parse_host_queue_instances(answer.checked().stdout)
 
 
-def is_execd_up(cell: GridEngineCell, host: str) -> bool:
+def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
     """Say whether a host's execution daemon reports."""
     return has_execd_reported_load(
         run_client(cell, client_commands.list_execution_hosts_command(cell)).checked().stdout, host
     )
 
 
-def list_execution_hosts(cell: GridEngineCell) -> tuple[str, ...]:
+def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
     """Return the execution hosts."""
     return query_names(cell, "-sel")
 
 
-def add_execution_host(cell: GridEngineCell, host: str) -> None:
+def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
     """Add a host as administrative and execution host, so that it can register."""
     if host not in query_names(cell, "-sh"):
         _do(cell, "-ah", host)
@@ -123,40 +128,40 @@ def add_execution_host(cell: GridEngineCell, host: str) -> None:
         run_client(cell, qconf.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
-def set_host_complex_values(cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]) -> None:
+def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
     if text and qconf.parse_object_attributes(query_object(cell, "-se", host)).get("complex_values") != text:
         _do(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
-def add_host_to_group(cell: GridEngineCell, host: str, group: str) -> None:
+def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None:
     """Add a host to a host group."""
     if host not in _members(cell, group):
         _do(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
-def add_host_to_queue(cell: GridEngineCell, host: str, queue: str) -> None:
+def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None:
     """Add a host to a queue by its own name, unless a host group of the queue has it."""
     if queue not in (instance.queue for instance in query_host_queue_instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
-def set_queue_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
+def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
     """Set a queue's slots on a host."""
     setting = qconf.parse_object_attributes(query_object(cell, "-sq", queue)).get("slots", "")
-    if (host, str(slots)) not in parse_values_by_host(setting).others:
+    if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
-def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
+def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Iterable[str]) -> None:
     """Give a host a seq_no above other hosts, so that jobs fill the other hosts first.
 
     This works if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that has
     a number keeps it.
     """
     numbers = {
-        settings["qname"]: parse_values_by_host(settings.get("seq_no", "0"))
+        settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
         for settings in query_all_queue_settings(cell)
     }
     for queue in queues:
@@ -169,7 +174,7 @@ def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[
             _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
-def next_queue_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
+def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return the lowest free seq_no above a queue's own and above its host groups' numbers.
 
     The seq_no stays below later queues' numbers (`other_numbers`), or jobs would go to these queues
@@ -184,12 +189,12 @@ def next_queue_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | 
     return min(free, last) if last > first else None
 
 
-def disable_host_queues(cell: GridEngineCell, host: str) -> None:
+def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Disable all queue instances of a host; CommandFailed if one stays enabled."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def enable_host_queues(cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
+def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
     """Enable the queue instances of a host; CommandFailed if an instance stays disabled.
 
     Suspended best-effort instances are resumed first. Instances of `closed` queues are not
@@ -204,7 +209,7 @@ def enable_host_queues(cell: GridEngineCell, host: str, closed: frozenset[str] =
 
 
 def _switch(
-    cell: GridEngineCell, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
+    cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
     """Enable or disable the queue instances of a host, except instances of the queues in `but`."""
 
@@ -223,17 +228,17 @@ def _switch(
         raise CommandFailed(argv, answer.status, b"", b"a queue instance is as it was before")
 
 
-def suspend_queue_instance(cell: GridEngineCell, host: str, queue: str) -> None:
+def suspend_queue_instance(cell: GridEngineCellAccess, host: str, queue: str) -> None:
     """Suspend a queue instance, which preempts its tasks."""
     run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
 
 
-def reschedule_instance_tasks(cell: GridEngineCell, host: str, queue: str) -> None:
+def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str) -> None:
     """Reschedule the rerunnable tasks of a queue instance to other hosts."""
     run_client(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
 
-def remove_host_from_queues(cell: GridEngineCell, host: str) -> None:
+def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from every queue: its own values first, then its name."""
     for queue in query_all_queue_settings(cell):
         if _has_values(queue, host):
@@ -243,29 +248,29 @@ def remove_host_from_queues(cell: GridEngineCell, host: str) -> None:
 
 
 def _has_values(queue: QconfSettings, host: str) -> bool:
-    return any(where == host for value in queue.values() for where, _ in parse_values_by_host(value).others)
+    return any(where == host for value in queue.values() for where, _ in parse_qconf_values_by_host(value).others)
 
 
-def remove_host_from_groups(cell: GridEngineCell, host: str) -> None:
+def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from every host group."""
     for group in query_names(cell, "-shgrpl"):
         if host in _members(cell, group):
             _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
-def remove_admin_and_submit_host(cell: GridEngineCell, host: str) -> None:
+def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from the administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_names(cell, listed):
             _do(cell, option, host)
 
 
-def stop_execd(cell: GridEngineCell, host: str) -> None:
+def stop_execd(cell: GridEngineCellAccess, host: str) -> None:
     """Stop a host's execution daemon; it is no error if it does not run."""
     run_client(cell, qconf.qconf_command(cell, "-ke", host))
 
 
-def remove_execution_host(cell: GridEngineCell, host: str) -> str:
+def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
     """Remove an execution host; return qconf's message if an object still names it."""
     if host in list_execution_hosts(cell):
         answer = run_client(cell, qconf.qconf_command(cell, "-de", host))
@@ -278,11 +283,11 @@ def remove_execution_host(cell: GridEngineCell, host: str) -> str:
     return f"{host} is an execution host still" if host in list_execution_hosts(cell) else ""
 
 
-def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
+def _members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
     return parse_qconf_words(qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", ""))
 
 
-def _do(cell: GridEngineCell, *options: str) -> None:
+def _do(cell: GridEngineCellAccess, *options: str) -> None:
     run_client(cell, qconf.qconf_command(cell, *options)).checked()
 
 

@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_client
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 REFUSED = f"{OURS}refused"  # context variable with the reason why the job came home
 REASON_CHARACTERS = 300
@@ -21,7 +21,7 @@ SCRIPT = b"true\n"
 
 
 def keep_refused_job_home(
-    cell: GridEngineCell, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+    cell: GridEngineCellAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
     """Mark a refused job so that it stays at home; False if no local queue could run it."""
     for hard, queues in variants:
@@ -37,7 +37,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
     return own.but(queues=own.queues if queues is None else queues, **conditions)
 
 
-def could_run_at_home(cell: GridEngineCell, request: JobRequest) -> bool:
+def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
     """Say whether an empty local queue could run such a job; CommandFailed if unknown.
 
     A resource that hosts only report as a load value is ignored, because it changes all the time.
@@ -55,14 +55,14 @@ def could_run_at_home(cell: GridEngineCell, request: JobRequest) -> bool:
     return could_run_at_home(cell, request.but(hard=conditions))
 
 
-def _is_reported(cell: GridEngineCell, queues: str, name: str) -> bool:
+def _is_reported(cell: GridEngineCellAccess, queues: str, name: str) -> bool:
     """Say whether a host of some queue reports a load value (hl), whatever it is now."""
     among = ("-q", queues) if queues else ()
     answer = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
     return f"hl:{name}=".encode() in answer.checked().stdout
 
 
-def verify_request_command(cell: GridEngineCell, request: JobRequest) -> Argv:
+def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
     """Build the command that verifies a request; `-clear` comes first, as it resets `-w` too."""
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
@@ -72,13 +72,15 @@ def verify_request_command(cell: GridEngineCell, request: JobRequest) -> Argv:
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
-def mark_refused_job(cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> None:
+def mark_refused_job(
+    cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+) -> None:
     """Replace a job's lists, and write the refusal into its context for `qstat -j`."""
     run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
 
 
 def mark_refused_job_command(
-    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+    cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
     """Build the one command that changes a refused job's lists and context."""
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()

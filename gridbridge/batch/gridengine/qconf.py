@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # folded lines of older clients, which ignore SGE_SINGLE_LINE
 COLUMNS = 8  # columns of a complex(5) entry
@@ -26,7 +26,7 @@ RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
 LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
 
 
-def qconf_command(cell: GridEngineCell, *options: str) -> Argv:
+def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
     """Build a qconf command, e.g. `-sq all.q`."""
     return (f"{cell.binaries}/qconf", *options)
 
@@ -72,7 +72,7 @@ def setup_edit_shell_line(edit: SetupEdit) -> str:
     return RENDERERS[edit.verb](edit)
 
 
-def cell_environment_shell_line(cell: GridEngineCell) -> str:
+def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
     """Return the sh line that exports a cell's environment for qconf."""
     words = (
         f"SGE_ROOT={_quoted(cell.root)}",

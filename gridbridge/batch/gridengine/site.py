@@ -10,13 +10,13 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
 from gridbridge.model.site.transfer_host_facts import ClusterFacts
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
 
 
-def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
+def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
     """Return the qmaster's version and clock offset, or why it gave no answer."""
     try:
         master = cell_object_queries.read_acting_qmaster(cell)
@@ -31,7 +31,7 @@ def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
 
 
-def count_batch_slots(cell: GridEngineCell) -> int:
+def count_batch_slots(cell: GridEngineCellAccess) -> int:
     """Return the batch slots, without the slots of transfer and best-effort queues."""
     transfers = {
         name for name, queue in cell_object_queries.query_queue_settings(cell).items() if is_transfer_queue(queue)
@@ -42,7 +42,7 @@ def count_batch_slots(cell: GridEngineCell) -> int:
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
+def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
     """Return the cell's objects that a transfer from this host involves."""
     return (
         cell_object_queries.query_remote_cell_setup(cell)
@@ -51,32 +51,32 @@ def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellQconfSettin
     )
 
 
-def read_home_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
+def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
     """Return the cell's objects that a transfer queue on this host involves."""
     return cell_object_queries.query_cell_setup(cell, of_host)
 
 
-def count_slots_on_host(cell: GridEngineCell, host: str) -> Mapping[str, int]:
+def count_slots_on_host(cell: GridEngineCellAccess, host: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     return cell_object_queries.count_slots_on_host(cell, host)
 
 
-def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
+def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     """Return every queue on every host with its letters and slots."""
     return cell_object_queries.query_queue_instances(cell, cluster)
 
 
-def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
     """Return the configuration of every queue."""
     return cell_object_queries.query_queue_settings(cell)
 
 
-def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
+def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     """Return the objects that best-effort queues involve."""
     return cell_object_queries.query_besteffort_cell(cell)
 
 
-def shell_environment_line(cell: GridEngineCell) -> str:
+def shell_environment_line(cell: GridEngineCellAccess) -> str:
     """Return the sh line that exports the cell's environment."""
     return qconf.cell_environment_shell_line(cell)
 
@@ -86,6 +86,6 @@ def explain_request_refusal(request: JobRequest) -> str:
     return client_commands.explain_request_refusal(request)
 
 
-def build_submission_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
+def build_submission_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
     return client_commands.submit_held_job_command(cell, spec)

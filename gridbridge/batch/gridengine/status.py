@@ -14,14 +14,14 @@ from gridbridge.batch.gridengine.accounting_file import (
 )
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import ConflictingEnds
+from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureDatedJobEnd, JobAccountAndErrors, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, FutureDatedJobEnd, JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.remote_job_accounting import JobRunAccounting
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))
@@ -34,7 +34,7 @@ Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by array index; None: sev
 
 
 def query_cluster_snapshot(
-    cell: GridEngineCell,
+    cell: GridEngineCellAccess,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -60,7 +60,7 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def query_job_end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's final end by its id and account; None while it is unknown.
 
     Raises ConflictingEnds if its accounting records contradict each other. qacct does not tell
@@ -70,11 +70,11 @@ def query_job_end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | N
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
     end, is_disputed = settle_job_end(whole, datetime.now(UTC))
     if is_disputed:
-        raise ConflictingEnds(f"two records of job {job_id} disagree on how {account} ended")
+        raise ConflictingRemoteJobEnds(f"two records of job {job_id} disagree on how {account} ended")
     return end
 
 
-def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
+def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
     """Return the ends of array tasks by the array's account and task index.
 
     The end is None if a task's records contradict each other: one may be forged. If the accounting
@@ -89,7 +89,7 @@ def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> d
     return {account: _ends(array_records) for account, array_records in by_array.items()}
 
 
-def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[JobRunAccounting]:
+def _by_qacct(cell: GridEngineCellAccess, array: ArrayEndQuery) -> list[JobRunAccounting]:
     return [record for record in query_accounting_records(cell, array.job_id) if record.account == array.account]
 
 
@@ -101,7 +101,7 @@ def _ends(records: Iterable[JobRunAccounting]) -> Ends:
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
-def query_begun_indices(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of array tasks that have begun and not ended.
 
     `qstat -j` does not show whether other tasks still wait.
@@ -114,12 +114,12 @@ def query_begun_indices(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict
     }
 
 
-def query_array_limits(cell: GridEngineCell) -> ArrayLimits:
+def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
     """Return the cell's limits on arrays (sge_conf(5), max_aj_tasks and the next)."""
     settings = qconf.parse_object_attributes(query_object(cell, "-sconf"))
     limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
     of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
-    return ArrayLimits(
+    return ClusterArrayLimits(
         tasks=min(filter(None, of_array), default=0),
         of_person=limits.get("max_u_jobs", 0),
         of_all=limits.get("max_jobs", 0),
@@ -137,13 +137,13 @@ def _flush_s(reporting: str) -> float:
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
-def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the qmaster's data about a job, empty for an unknown job."""
     answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
-def query_request_vocabulary(cell: GridEngineCell) -> NamesOfferedByCluster:
+def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
     """Return the names that a job may request in a cell."""
     table = qconf.parse_complex_table(query_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
@@ -163,7 +163,7 @@ def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
-def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
+def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator[str]:
     """Yield NAME=ALLOCATION_RULE for these parallel environments in local queues (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
@@ -173,12 +173,12 @@ def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def query_object(cell: GridEngineCell, *options: str) -> bytes:
+def query_object(cell: GridEngineCellAccess, *options: str) -> bytes:
     """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
 
 
-def query_all_queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
+def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
     """Return the configuration of every queue."""
     answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_names(cell, "-sql"):
@@ -187,7 +187,7 @@ def query_all_queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
     return tuple(settings for settings in shown if "qname" in settings)
 
 
-def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
+def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
     """Return the names of a qconf list; qconf reports an empty list with exit status 1."""
     answer = run_client(cell, qconf.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
@@ -196,6 +196,6 @@ def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
     return qconf.parse_name_list(answer.checked().stdout)
 
 
-def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
+def _ask(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
     """Run a client in UTC, because clients print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

@@ -17,8 +17,8 @@ from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import OWN_START, JobRequest, JobSpec, Pairs
-from gridbridge.model.transfer_name import parse_task_ranges
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_name import parse_qstat_task_ranges
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
@@ -61,7 +61,7 @@ DELETED = b"has deleted job"  # answer for a waiting job; a started one is "regi
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit_held_job(cell: GridEngineCell, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the cell's answer or its absence.
 
     In a cell without best-effort queues a preemptible job is submitted as an ordinary one with the
@@ -111,7 +111,7 @@ def _first_line(words: bytes) -> str:
     return (errors or telling or ["qsub said nothing"])[0]
 
 
-def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
+def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest job of the transfer's name, empty if none.
 
     Several jobs exist if an answer was lost and the job was submitted again. Raises CommandFailed
@@ -120,7 +120,7 @@ def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
     return str(min(_named(cell, transfer, owner), default=""))
 
 
-def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other jobs of this name; released jobs were renamed.
 
     Arrays are found even if an operator has renamed them.
@@ -128,7 +128,7 @@ def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array
     return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
 
-def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
+def _named(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
     """Find a user's jobs of a name among that user's jobs only.
 
     `qstat -j NAME` shows all users' jobs of the name, so any user could make its output too long.
@@ -143,13 +143,13 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
     return jobs
 
 
-def _bearing(cell: GridEngineCell, listed: bytes, transfer: str, owner: str) -> list[int]:
+def _bearing(cell: GridEngineCellAccess, listed: bytes, transfer: str, owner: str) -> list[int]:
     jobs = tuple(parse_job_ids_by_name(listed, transfer, owner))
     shown = query_job_details_xml(cell, jobs) if jobs else ()
     return [number for number, job in shown if parse_owner_and_account(job) == (owner, transfer)]
 
 
-def query_owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
+def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account, both empty if the cell does not know it."""
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
@@ -157,12 +157,14 @@ def query_owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
     return parse_owner_and_account(xml)
 
 
-def query_live_indices(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of the caller's array tasks that wait or run."""
     return parse_array_indices(run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays)
 
 
-def hold_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
+def hold_array_tasks(
+    cell: GridEngineCellAccess, array: str, _name: str, indices: tuple[range, ...]
+) -> tuple[range, ...]:
     """Put a user hold on array tasks; return the indices of waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
@@ -170,7 +172,7 @@ def hold_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: tupl
     return parse_array_indices(listed, (array,), b"pending", "h")[array]
 
 
-def release_array_tasks(cell: GridEngineCell, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
     """Remove the user hold of array tasks."""
     for tasks in _in_calls(array, indices):
         release_job(cell, tasks, gone_is_fine=True)
@@ -183,22 +185,22 @@ def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
 
 
-def query_job_request(cell: GridEngineCell, job: str) -> JobRequest:
+def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
     """Return a job's request."""
     return parse_job_request(query_job_xml(cell, job))
 
 
-def query_job_requests(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return the requests of several jobs by one query; gone jobs are left out."""
     return {number: parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
-def query_job_accounts(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, str]:
+def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs by one query; gone jobs are left out."""
     return {number: parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)}
 
 
-def query_job_details_xml(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
+def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
     """Yield the cell's XML about several jobs, by job id; ParseError if it is incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
@@ -210,12 +212,12 @@ def query_job_details_xml(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Itera
                 yield int(number), JOB_NUMBER + part
 
 
-def query_job_xml(cell: GridEngineCell, job: str) -> bytes:
+def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
     """Return the cell's XML about a job, which submitted_request parses."""
     return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
 
 
-def query_deferred_jobs(cell: GridEngineCell) -> frozenset[int]:
+def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
     """Return the jobs that wait for their start time; ParseError for a truncated answer."""
     xml = run_client(cell, client_commands.list_deferred_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
@@ -224,22 +226,22 @@ def query_deferred_jobs(cell: GridEngineCell) -> frozenset[int]:
     return frozenset(int(number) for number in numbers if number.isdigit())
 
 
-def hold_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
+def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task, waiting or running."""
     _do(cell, client_commands.hold_job_command(cell, job), gone_is_fine)
 
 
-def release_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
+def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Remove the user hold of a job or task."""
     _do(cell, client_commands.release_job_command(cell, job), gone_is_fine)
 
 
-def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
+def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
     """Give a job a far start time so that it can't restart; its own is kept in its context."""
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
-def restore_start_time(cell: GridEngineCell, job: str) -> str:
+def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
     """Restore a job's own start time; a start time that a user set meanwhile stays.
 
     Returns the text that its owner wrote in place of the kept time, if that is no time.
@@ -250,32 +252,34 @@ def restore_start_time(cell: GridEngineCell, job: str) -> str:
     return request.odd_start
 
 
-def rename_and_release(cell: GridEngineCell, job: str, name: str) -> None:
+def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
     """Give a held job its real name and release it."""
     _do(cell, client_commands.rename_and_release_command(cell, job, name))
 
 
-def release_arrays(cell: GridEngineCell, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and release their tasks, in one request."""
     _do(cell, client_commands.rename_and_release_command(cell, ",".join(arrays), name))
 
 
-def delete_array(cell: GridEngineCell, array: str) -> None:
+def delete_array(cell: GridEngineCellAccess, array: str) -> None:
     """Delete all tasks of an array; a gone array is no error."""
     _do(cell, client_commands.delete_job_command(cell, array), gone_is_fine=True)
 
 
-def delete_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: str) -> None:
+def delete_array_tasks(cell: GridEngineCellAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with these indices; gone tasks are no error."""
     _do(cell, client_commands.delete_array_tasks_command(cell, array, indices), gone_is_fine=True)
 
 
-def pin_job_to_queue(cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
+def pin_job_to_queue(
+    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
+) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
     _do(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard))
 
 
-def restore_queue_list(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> str:
+def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore a job's own queue list.
 
     If these queues no longer exist, the job may start in any queue, and the list is returned.
@@ -288,17 +292,17 @@ def restore_queue_list(cell: GridEngineCell, job: str, queues: str, hard: Pairs 
     return ""
 
 
-def alter_job(cell: GridEngineCell, job: str, options: Argv) -> None:
+def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
     """Change a job's request."""
     _do(cell, client_commands.alter_job_command(cell, job, options))
 
 
-def delete_job(cell: GridEngineCell, job: str) -> None:
+def delete_job(cell: GridEngineCellAccess, job: str) -> None:
     """Delete a job; a gone job is no error."""
     _do(cell, client_commands.delete_job_command(cell, job), gone_is_fine=True)
 
 
-def delete_waiting_job(cell: GridEngineCell, job: str) -> bool | None:
+def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
     """Delete a job; return whether it was waiting, or None if it did not exist.
 
     The qmaster's answer shows whether a waiting job was removed or a started job is killed.
@@ -311,7 +315,7 @@ def delete_waiting_job(cell: GridEngineCell, job: str) -> bool | None:
     return DELETED in words
 
 
-def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
+def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
     """Suspend a running job or hold a waiting one; a gone job is no error.
 
     The hold comes first, so that a waiting job can't start any more. A job that runs after the hold
@@ -324,7 +328,7 @@ def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
         _do(cell, client_commands.suspend_job_command(cell, job), gone_is_fine=True)
 
 
-def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
+def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
     """Undo `suspend_or_hold_job`, whether it suspended or held the job.
 
     A suspended job without our hold was suspended by another user and stays suspended.
@@ -335,7 +339,7 @@ def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
     release_job(cell, job, gone_is_fine=True)
 
 
-def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
+def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
     """Return the state of a job, or of a task `12.3`; UNSEEN if it is not listed.
 
     Raises ParseError for a truncated answer, from which no state follows.
@@ -360,10 +364,10 @@ def _names(tasks: str, task: str) -> bool:
     """Say whether ranges such as `1-9:2,12` include a task; empty ranges stand for a single job."""
     if not (tasks and task):
         return tasks == task
-    return any(int(task) in span for span in parse_task_ranges(tasks))
+    return any(int(task) in span for span in parse_qstat_task_ranges(tasks))
 
 
-def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
+def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
     """Return a limit of a queue, with the value for one host (queue_conf(5))."""
     lines = run_client(cell, client_commands.show_queue_command(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
@@ -372,7 +376,7 @@ def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) ->
     return own.partition("]")[0] if own else general
 
 
-def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
+def _do(cell: GridEngineCellAccess, argv: Argv, gone_is_fine: bool = False) -> None:
     answer = run_client(cell, argv)
     words = answer.stdout + answer.stderr
     if answer.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
@@ -380,7 +384,12 @@ def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
 
 
 def run_client(
-    cell: GridEngineCell, argv: Argv, stdin: bytes = b"", zone: str = "", mark: str = "", most_bytes: int = ANSWER_BYTES
+    cell: GridEngineCellAccess,
+    argv: Argv,
+    stdin: bytes = b"",
+    zone: str = "",
+    mark: str = "",
+    most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
 

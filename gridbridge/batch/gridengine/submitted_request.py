@@ -8,7 +8,7 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, Pairs
-from gridbridge.model.transfer_name import parse_task_ranges
+from gridbridge.model.transfer_name import parse_qstat_task_ranges
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def parse_array_indices(
         array = _leaf(row, b"JB_job_number")
         is_wanted = row.startswith(b'state="%b' % state) and letter in _leaf(row, b"state")
         if is_wanted and array in indices:
-            indices[array] += tuple(parse_task_ranges(_leaf(row, b"tasks")))
+            indices[array] += tuple(parse_qstat_task_ranges(_leaf(row, b"tasks")))
     return indices
 
 

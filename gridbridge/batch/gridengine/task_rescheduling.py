@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RunningHostTask:
         return f"{self.job}.{self.task}" if self.task else self.job
 
 
-def tasks_on_hosts_command(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
+def tasks_on_hosts_command(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Argv:
     """Build the command that shows the tasks on hosts, in all queues."""
     where = ",".join(f"*@{host}" for host in hosts)
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
@@ -113,7 +113,7 @@ def _may_move(job: "_Element", now_s: float) -> bool:
 
 
 def query_reschedulable_tasks(
-    cell: GridEngineCell, hosts: Iterable[str], now_s: float
+    cell: GridEngineCellAccess, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the requests of all tasks on hosts that may be rerun elsewhere."""
     by_host = query_tasks_on_hosts(cell, list(hosts))
@@ -126,7 +126,7 @@ def query_reschedulable_tasks(
     }
 
 
-def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool:
+def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
     """Reschedule all tasks of a disabled host; False, without a change, if one may not move.
 
     A task that is just starting or ending is left for the next call.
@@ -141,7 +141,7 @@ def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool
     return True
 
 
-def query_tasks_on_hosts(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
+def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
     """Return the tasks that run on the given hosts now."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
@@ -151,7 +151,7 @@ def query_tasks_on_hosts(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[
 
 
 def query_reschedulable_jobs(
-    cell: GridEngineCell, jobs: Iterable[str], now_s: float
+    cell: GridEngineCellAccess, jobs: Iterable[str], now_s: float
 ) -> Mapping[str, TaskResourceRequests]:
     """Return which of these jobs may be rerun elsewhere; ended jobs are left out."""
     numbers, shapes = sorted(jobs, key=int), dict[str, TaskResourceRequests]()

@@ -10,9 +10,9 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer_message import shorten_reason
-from gridbridge.model.transfer_name import TransferId
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_message import shorten_reason_for_storage
+from gridbridge.model.transfer_name import TransferAttemptId
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 __all__ = (
     "keep_job_off_queues",
@@ -29,7 +29,7 @@ __all__ = (
 _log = logging.getLogger(__name__)
 
 
-def remove_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
+def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     """Remove the guard of a task."""
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
@@ -38,7 +38,7 @@ def remove_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> No
         submit.release_job(cell, local.local)
 
 
-def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guard: str) -> None:
+def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to one transfer queue, then release its task.
 
     Its own queue list is kept in its context, which lives as long as the job.
@@ -51,7 +51,7 @@ def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guar
     remove_task_guard(cell, local, guard)
 
 
-def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
+def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     """Hold a task or defer its job; the job's context records a hold for its starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
@@ -61,7 +61,9 @@ def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
         submit.hold_job(cell, local.local)
 
 
-def keep_job_off_queues(cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]) -> None:
+def keep_job_off_queues(
+    cell: GridEngineCellAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+) -> None:
     """Replace a job's queue list and keep its own in its context."""
     job = str(local.job)
     own = submit.query_job_request(cell, job)
@@ -73,7 +75,7 @@ def keep_job_off_queues(cell: GridEngineCell, local: TransferId, other_queues: C
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
 
-def restore_queue_list(cell: GridEngineCell, local: TransferId) -> None:
+def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
     """Restore the job's own queue list."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
@@ -85,7 +87,7 @@ def restore_queue_list(cell: GridEngineCell, local: TransferId) -> None:
 
 
 def require_runnable_variant(
-    cell: GridEngineCell, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
+    cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
     own = submit.query_job_request(cell, str(local.job))
@@ -95,8 +97,8 @@ def require_runnable_variant(
 
 
 def query_job_rerun(
-    cell: GridEngineCell,
-    local: TransferId,
+    cell: GridEngineCellAccess,
+    local: TransferAttemptId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
@@ -105,7 +107,7 @@ def query_job_rerun(
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 
 
-def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
+def _tell_odd(local: TransferAttemptId, name: str, value: str, why: str) -> None:
     """Log an invalid value that a user wrote in place of a job's own value."""
     if value:
-        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why)
+        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason_for_storage(value), why)

@@ -20,16 +20,16 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
-from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.job_request import Pairs
-from gridbridge.model.qconf_attributes import ValuesByHost, parse_qconf_words, parse_values_by_host
-from gridbridge.model.status_report import printable_text
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
+from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 GROUP = "@"  # first character of host group names
 
 
-def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
+def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
     """Return a listed job; ParseError if the job or the task does not exist."""
     xml = query_job_xml(cell, str(job))
     if task and not has_array_task(xml, task):
@@ -37,7 +37,7 @@ def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> Submit
     return _read(xml)
 
 
-def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None:
+def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
     """Return a listed job's states and hindrances; None for an unlisted job.
 
     If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries why
@@ -59,7 +59,7 @@ def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None
     return ListedJobStatus(job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances)
 
 
-def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
+def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
     """Return what keeps a job from starting, by `qalter -w p`; empty without permission to ask."""
     answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
@@ -68,19 +68,19 @@ def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
+def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
     """Return which users and which kinds of jobs a queue accepts.
 
     An attribute that differs by host is unknown, unless the queue has only one host.
     """
     settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
     hosts = parse_qconf_words(settings.get("hostlist", ""))
-    values = {name: _value_on(hosts, parse_values_by_host(text)) for name, text in settings.items()}
+    values = {name: _value_on(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
     lists = parse_qconf_words(plain.get("user_lists", ""))
     shown = [qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in lists]
     slots = plain.get("slots", "")
-    return QueueAdmission(
+    return QueueJobAndUserRestrictions(
         slots=int(slots) if slots.isdigit() else None,
         environments=parse_qconf_words(plain["pe_list"]) if "pe_list" in plain else None,
         people=tuple(person for user_list in shown for person in parse_qconf_words(user_list.get("entries", "")))
@@ -88,7 +88,7 @@ def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
     )
 
 
-def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
+def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
     """Return an attribute's value on a queue's only host; None if host groups decide it."""
     if not value.others:
         return value.usual
@@ -99,17 +99,17 @@ def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
     return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
 
 
-def preview_submitted_job(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
+def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
     """Return the job that qsub would submit from this directory as this caller."""
     answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
-        raise ParseError(f"neither the id of a job nor what qsub takes: {printable_text(why)}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {replace_control_characters(why)}")
     return _read(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
-def build_alter_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
     """Return the command line that changes a job."""
     return client_commands.alter_job_command(cell, job, options)
 
@@ -119,9 +119,9 @@ def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
     return client_commands.replacement_resource_options(hard, soft, stays)
 
 
-def _read(xml: bytes) -> SubmittedJob:
+def _read(xml: bytes) -> JobRequestAndSubmitOptions:
     pe, slots = parse_parallel_request(xml)
-    return SubmittedJob(
+    return JobRequestAndSubmitOptions(
         request=parse_job_request(xml),
         account=parse_owner_and_account(xml)[1],
         pe=pe,

@@ -14,7 +14,7 @@ from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_nodes_and_jobs, parse_oar_resources
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
@@ -68,7 +68,7 @@ def run_root_node_verb(*words: str) -> None:
     privileged_helper_calls.run_gridbridge_as_root("node", *words)
 
 
-def query_node_facts(server: OarServer, host: str) -> OarNodeState:
+def query_node_facts(server: OarServerAccess, host: str) -> OarNodeState:
     """Query the state of an OAR node; best-effort jobs don't count."""
     return parse_node_facts(run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host)
 
@@ -89,12 +89,12 @@ def parse_node_facts(document: bytes, host: str) -> OarNodeState:
     )
 
 
-def query_host_tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
+def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all nodes that have any, without nodes in maintenance."""
     return parse_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
 
 
-def list_taggable_hosts(server: OarServer) -> tuple[str, ...]:
+def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
     """Return all nodes of the OAR server."""
     resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
@@ -111,7 +111,7 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
             yield resource.host, resource.tags
 
 
-def replace_host_tags(server: OarServer, host: str, host_tags: tuple[str, ...]) -> None:
+def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; CommandFailed if root's command fails."""
     del server  # root runs oarnodesetting on this host
     run_root_node_verb("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

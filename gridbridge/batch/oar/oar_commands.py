@@ -10,9 +10,9 @@ from gridbridge.model.job_request import (
     JobRequest,
     JobSpec,
     is_home_only_resource,
-    split_name_and_relation,
+    split_property_and_sql_relation,
 )
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import quote_for_sh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
@@ -41,7 +41,7 @@ END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # SQL list of end states
 
 
-def submit_held_job_command(server: OarServer, spec: JobSpec, size: int) -> Argv:
+def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
     """Build the command that submits a held job; its script has `size` bytes on stdin."""
     program, *words = oarsub_command(server, spec)
     argv = time_limited_command(server, program.rpartition("/")[2], *words)
@@ -49,7 +49,7 @@ def submit_held_job_command(server: OarServer, spec: JobSpec, size: int) -> Argv
     return _far(server, verb, str(size), *argv, ends=server.ends)
 
 
-def oarsub_command(server: OarServer, spec: JobSpec) -> Argv:
+def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
     """Build oarsub's own command line.
 
     OAR writes a job's name and directory unquoted into Perl and SQL. So the script's first process
@@ -109,7 +109,7 @@ def oarsub_property_condition(request: JobRequest) -> str:
 
 
 def _condition(name: str, value: str) -> str:
-    bare, relation = split_name_and_relation(name)
+    bare, relation = split_property_and_sql_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} {quote_for_sql(value)}"
 
@@ -162,17 +162,17 @@ def quote_for_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def show_nodes_command(server: OarServer) -> Argv:
+def show_nodes_command(server: OarServerAccess) -> Argv:
     """Build the command that shows every resource with its properties."""
     return time_limited_command(server, "oarnodes", "-J")
 
 
-def show_job_command(server: OarServer, job: str) -> Argv:
+def show_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that shows one job, even an ended one."""
     return time_limited_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_end_and_usage_command(server: OarServer, job: str) -> Argv:
+def show_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that shows one job and the usage files of its id."""
     show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
@@ -180,63 +180,63 @@ def show_end_and_usage_command(server: OarServer, job: str) -> Argv:
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_held_jobs_command(server: OarServer, transfer: str, owner: str) -> Argv:
+def show_held_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
     """Build the command that shows a person's held jobs of a name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND state = 'Hold'"
     return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_resubmitted_jobs_command(server: OarServer, transfer: str, owner: str) -> Argv:
+def show_resubmitted_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
     """Build the command that shows live jobs which OAR resubmitted from a person's job."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
     return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_oar_version_command(server: OarServer) -> Argv:
+def show_oar_version_command(server: OarServerAccess) -> Argv:
     """Build the command that shows OAR's version, without a database query."""
     return time_limited_command(server, "oarstat", "-V")
 
 
-def list_waiting_scripts_command(server: OarServer) -> Argv:
+def list_waiting_scripts_command(server: OarServerAccess) -> Argv:
     """Build the command that lists the scripts that wait for their jobs."""
     return _far(server, "ls", ".")
 
 
-def hold_job_command(server: OarServer, job: str) -> Argv:
+def hold_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that holds a waiting job."""
     return time_limited_command(server, "oarhold", job)
 
 
-def release_job_command(server: OarServer, job: str) -> Argv:
+def release_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that releases a held job."""
     return time_limited_command(server, "oarresume", job)
 
 
-def release_arrays_command(server: OarServer, arrays: Argv) -> Argv:
+def release_arrays_command(server: OarServerAccess, arrays: Argv) -> Argv:
     """Build the command that releases all held jobs of some arrays."""
     return time_limited_command(server, "oarresume", "--array", *arrays)
 
 
-def delete_array_command(server: OarServer, array: str) -> Argv:
+def delete_array_command(server: OarServerAccess, array: str) -> Argv:
     """Build the command that deletes all jobs of an array."""
     return _far(server, "delete_array", array, *time_limited_command(server, "oardel", "--array", array))
 
 
-def delete_array_tasks_command(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
+def delete_array_tasks_command(server: OarServerAccess, array: str, jobs: dict[str, int]) -> Argv:
     """Build the command that deletes some jobs of an array; the others keep its script."""
     about = " ".join((array, *map(str, jobs.values())))
     return _far(server, "delete_tasks", about, *time_limited_command(server, "oardel", *jobs))
 
 
-def show_live_array_tasks_command(server: OarServer, *arrays: str) -> Argv:
+def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
     """Build the command that shows the live jobs of arrays."""
     condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_ended_array_tasks_command(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
+def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
     """Build the command that shows the ended jobs of arrays at these indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
@@ -244,12 +244,12 @@ def show_ended_array_tasks_command(server: OarServer, arrays: "Iterable[tuple[in
     return time_limited_command(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
 
 
-def signal_job_command(server: OarServer, signal: str, job: str) -> Argv:
+def signal_job_command(server: OarServerAccess, signal: str, job: str) -> Argv:
     """Build the command that signals the first process of a running job."""
     return time_limited_command(server, "oardel", "-s", signal, job)
 
 
-def delete_job_command(server: OarServer, job: str) -> Argv:
+def delete_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that deletes a job and its waiting script."""
     return _far(server, "delete", job, *time_limited_command(server, "oardel", job))
 
@@ -259,17 +259,17 @@ def _requested(request: JobRequest) -> list[tuple[str, str]]:
 
 
 def _is_property(name: str) -> bool:
-    bare, _ = split_name_and_relation(name.removeprefix(LEVEL))
+    bare, _ = split_property_and_sql_relation(name.removeprefix(LEVEL))
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
-def _far(server: OarServer, verb: str, about: str, *words: str, ends: str = "") -> Argv:
+def _far(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
     oarstat = f"{server.binaries}/oarstat"
     with open(FAR, encoding="ascii") as body:
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def time_limited_command(server: OarServer, program: str, *words: str) -> Argv:
+def time_limited_command(server: OarServerAccess, program: str, *words: str) -> Argv:
     """Build the command of an OAR program that an alarm ends before the time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

@@ -60,7 +60,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     WaitingJobGroup,
 )
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -93,7 +93,7 @@ class _JobSample(NamedTuple):
     tasks: tuple[int, ...]
 
 
-def query_demand_outputs(server: OarServer) -> tuple[SavedBatchProgramOutputs, str]:
+def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the output of oarnodes and oarstat, the reachable halted nodes, and this host's name.
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.

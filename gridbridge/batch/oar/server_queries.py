@@ -17,7 +17,7 @@ from gridbridge.batch.oar.oar_commands import (
     time_limited_command,
 )
 from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import quote_for_sh
 
 PARTS_OF_STATUS = 4
@@ -53,7 +53,7 @@ LINES = (
 )
 
 
-def nodes_and_jobs_query_command(server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
+def nodes_and_jobs_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
     """Build the query for nodes, our jobs, and a line for each other counted job.
 
     Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
@@ -69,7 +69,7 @@ def nodes_and_jobs_query_command(server: OarServer, job_ids: Iterable[int], unco
     )
 
 
-def demand_query_command(server: OarServer) -> Argv:
+def demand_query_command(server: OarServerAccess) -> Argv:
     """Build the query for nodes, jobs with slots, one job of each request, and waiting lines.
 
     `oarstat` shows a job's request only with -f.
@@ -81,7 +81,7 @@ def demand_query_command(server: OarServer) -> Argv:
     )
 
 
-def busy_nodes_query_command(server: OarServer) -> Argv:
+def busy_nodes_query_command(server: OarServerAccess) -> Argv:
     """Build the query for nodes and for jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
     return _answer(show_nodes_command(server), jobs)
@@ -99,7 +99,7 @@ def _numbers(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _listed(server: OarServer, condition: str, *how: str) -> Argv:
+def _listed(server: OarServerAccess, condition: str, *how: str) -> Argv:
     return time_limited_command(server, "oarstat", *how, "--sql", condition)
 
 

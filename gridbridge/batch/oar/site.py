@@ -8,14 +8,14 @@ from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
 from gridbridge.model.site.transfer_host_facts import ClusterFacts
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 
 HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False
 HERE = "this host"
 
 
-def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
+def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
     """Return version, clock offset and slots of an OAR server, or why it did not answer."""
     try:
         return ClusterFacts(
@@ -28,7 +28,7 @@ def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
-def read_remote_setup(server: OarServer, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
+def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
     """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
     query_oar_version(server)
     return CellQconfSettings.bare(host_of_oar_clients(server), home.environments)
@@ -39,23 +39,23 @@ def explain_request_refusal(request: JobRequest) -> str:
     return oar_commands.explain_request_refusal(request)
 
 
-def build_submission_command(server: OarServer, spec: JobSpec) -> Argv:
+def build_submission_command(server: OarServerAccess, spec: JobSpec) -> Argv:
     """Return oarsub's command line for a job."""
     return oar_commands.oarsub_command(server, spec)
 
 
-def host_of_oar_clients(server: OarServer) -> str:
+def host_of_oar_clients(server: OarServerAccess) -> str:
     """Return the host on which OAR's client programs run."""
     return server.login.host if server.login else HERE
 
 
-def query_oar_version(server: OarServer) -> str:
+def query_oar_version(server: OarServerAccess) -> str:
     """Return the version of OAR's client programs, e.g. `OAR 2.5.9`."""
     text = run_client(server, oar_commands.show_oar_version_command(server)).checked().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
-def query_clock_offset_s(server: OarServer, now: float) -> float:
+def query_clock_offset_s(server: OarServerAccess, now: float) -> float:
     """Return how far the client host's clock is ahead of `now`."""
     text = run_client(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
     try:
@@ -64,6 +64,6 @@ def query_clock_offset_s(server: OarServer, now: float) -> float:
         raise ParseError(f"date: {text[:40]!r} is no time") from error
 
 
-def count_batch_slots(server: OarServer) -> int:
+def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes."""
     return count_oar_slots(server)

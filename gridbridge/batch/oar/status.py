@@ -28,11 +28,11 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ SIGNAL_BITS = 0x7F  # signal bits of a wait status; the next bit reports a core 
 
 
 def query_cluster_snapshot(
-    server: OarServer,
+    server: OarServerAccess,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -89,13 +89,13 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def count_oar_slots(server: OarServer) -> int:
+def count_oar_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query of the jobs."""
     resources = parse_oar_resources(_ask(server, oar_commands.show_nodes_command(server)))
     return sum(queue.slots_total for queue in _queues(resources, (), time.time()))
 
 
-def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown.
 
     A job that was deleted before it started has no end.
@@ -107,7 +107,7 @@ def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
-def query_array_ends(server: OarServer, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
+def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
     The tasks are queried in portions, so that each query ends in time.
@@ -135,7 +135,7 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
     return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
-def query_begun_indices(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(_ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))):
@@ -144,12 +144,12 @@ def query_begun_indices(server: OarServer, arrays: Mapping[int, str]) -> dict[in
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def query_array_limits(_: OarServer) -> ArrayLimits:
+def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
     """Return no limits: OAR itself does not limit arrays."""
-    return ArrayLimits()
+    return ClusterArrayLimits()
 
 
-def query_job_details(server: OarServer, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
     jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
@@ -298,7 +298,7 @@ def _killed_by(job: OarJob) -> str:
     return next(filter(None, map(job.why, KILLS)), "")
 
 
-def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
+def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
 
     A suspected node is included: OAR accepts requests for the node, and most suspected nodes come
@@ -317,7 +317,7 @@ def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
     )
 
 
-def _ask(server: OarServer, argv: oar_commands.Argv) -> bytes:
+def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
     """Return the output; ParseError for a failed query, which only stderr shows (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:

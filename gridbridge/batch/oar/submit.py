@@ -10,7 +10,7 @@ from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, Submiss
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 
@@ -35,7 +35,7 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit_held_job(server: OarServer, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(server: OarServerAccess, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the server's answer or its absence."""
     if reason := oar_commands.explain_request_refusal(spec.request):
         return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
@@ -78,7 +78,7 @@ def _reason(words: bytes, status: int) -> str:
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
-def find_held_job(server: OarServer, transfer: str, owner: str) -> str:
+def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest held job or array of this name, empty if none.
 
     OAR's jobs keep that name after their release, so only jobs that are held as submitted count. A
@@ -91,18 +91,18 @@ def find_held_job(server: OarServer, transfer: str, owner: str) -> str:
     return next((job for job, script in held.items() if script in scripts), "")
 
 
-def find_duplicate_arrays(server: OarServer, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's held arrays of this name except one array."""
     return [job for job in _held(server, transfer, owner) if job != array]
 
 
-def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
+def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
     """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
     jobs = [job for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner)) if job.is_new]
     return {job.array if job.is_of_array else job.id: job.script for job in sorted(jobs, key=lambda job: int(job.id))}
 
 
-def query_owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
+def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and its account, which is its name; empty once it is gone.
 
     A job that OAR has resubmitted is found by its copies, which have the same owner and name.
@@ -112,7 +112,7 @@ def query_owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
-def query_job_state(server: OarServer, job: str) -> "JobState":
+def query_job_state(server: OarServerAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN
 
@@ -120,12 +120,12 @@ def query_job_state(server: OarServer, job: str) -> "JobState":
     return oar_job.known if oar_job else UNSEEN
 
 
-def rename_and_release(server: OarServer, job: str, _name: str) -> None:
+def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
     """Release a held job; OAR can't rename jobs."""
     run_client(server, oar_commands.release_job_command(server, job)).checked()
 
 
-def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
+def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
     """Release the held tasks of arrays; tasks released before are no error."""
     answer = run_client(server, oar_commands.release_arrays_command(server, arrays))
     lines = answer.stderr.splitlines()
@@ -133,12 +133,12 @@ def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> No
         answer.checked()
 
 
-def delete_array(server: OarServer, array: str) -> None:
+def delete_array(server: OarServerAccess, array: str) -> None:
     """Delete all tasks of an array; ended tasks are no error."""
     _delete(server, oar_commands.delete_array_command(server, array))
 
 
-def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -> None:
+def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
     """Delete the array tasks with these indices; ended tasks are no error."""
     from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 
@@ -154,7 +154,7 @@ def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -
         _delete(server, oar_commands.delete_array_tasks_command(server, array, jobs))
 
 
-def hold_array_tasks(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
+def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that are held now."""
     for job in _at(server, array, name, indices):
         if job.is_waiting:
@@ -163,34 +163,34 @@ def hold_array_tasks(server: OarServer, array: str, name: str, indices: tuple[ra
     return tuple(range(index, index + 1) for index in held)
 
 
-def _try_to_hold(server: OarServer, job: str) -> None:
+def _try_to_hold(server: OarServerAccess, job: str) -> None:
     try:
         hold_job(server, job)
     except CommandFailed:  # the job has just started or ended
         return
 
 
-def release_array_tasks(server: OarServer, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release held array tasks."""
     for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
-def _at(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
+def _at(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
     """Return an array's tasks that have not ended, at these indices; the array has this name."""
     living = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in span for span in indices)]
 
 
-def _delete(server: OarServer, argv: oar_commands.Argv) -> None:
+def _delete(server: OarServerAccess, argv: oar_commands.Argv) -> None:
     answer = run_client(server, argv)
     if answer.status not in (0, KILLED_BEFORE):
         answer.checked()
 
 
-def hold_job(server: OarServer, job: str) -> None:
+def hold_job(server: OarServerAccess, job: str) -> None:
     """Hold a waiting job."""
     answer = run_client(server, oar_commands.hold_job_command(server, job))
     oar_job = _settled(server, job, lambda current: not current.is_waiting)
@@ -198,14 +198,14 @@ def hold_job(server: OarServer, job: str) -> None:
         answer.checked()
 
 
-def release_job(server: OarServer, job: str) -> None:
+def release_job(server: OarServerAccess, job: str) -> None:
     """Release a held job."""
     answer = run_client(server, oar_commands.release_job_command(server, job))
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
 
-def query_live_indices(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of live array tasks; OAR's arrays can't be renamed."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays)):
@@ -214,7 +214,7 @@ def query_live_indices(server: OarServer, arrays: dict[str, str]) -> dict[str, t
     return {array: tuple(spans) for array, spans in indices.items()}
 
 
-def suspend_or_hold_job(server: OarServer, job: str) -> None:
+def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     """Suspend a running job or hold a waiting one; a gone job is no error.
 
     The job's keeper stops it, because `oarhold -r` needs cpusets and gives the job's resources to
@@ -230,7 +230,7 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
         _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.SUSPEND, job))
 
 
-def resume_or_release_job(server: OarServer, job: str) -> None:
+def resume_or_release_job(server: OarServerAccess, job: str) -> None:
     """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
@@ -239,14 +239,14 @@ def resume_or_release_job(server: OarServer, job: str) -> None:
         release_job(server, job)
 
 
-def delete_job(server: OarServer, job: str) -> None:
+def delete_job(server: OarServerAccess, job: str) -> None:
     """Delete a job, or the copies that OAR resubmitted from an ended job."""
     if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
             _unless_over(server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE)
 
 
-def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
+def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
     """Run a command on a job, and return whether it succeeded; an ended job is no failure."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _listed(server, job):
@@ -254,7 +254,7 @@ def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int
     return answer.status == 0
 
 
-def _copies(server: OarServer, job: str) -> "list[OarJob]":
+def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR resubmitted from an ended job, directly or from a copy."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
@@ -262,7 +262,7 @@ def _copies(server: OarServer, job: str) -> "list[OarJob]":
     return _jobs(server, oar_commands.show_resubmitted_jobs_command(server, jobs[0].name, jobs[0].owner))
 
 
-def _living(server: OarServer, array: str) -> "OarJob | None":
+def _living(server: OarServerAccess, array: str) -> "OarJob | None":
     """Return a task of a campaign's array that has not ended; the first may have ended long ago."""
     first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
@@ -271,7 +271,7 @@ def _living(server: OarServer, array: str) -> "OarJob | None":
     return next((task for task in jobs if not task.is_over), None)
 
 
-def _settled(server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
+def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
     """Wait until OAR has processed a request about a job; None if the job has ended.
 
     Raises CommandFailed after the server's time limit.
@@ -285,20 +285,20 @@ def _settled(server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]"
     return oar_job
 
 
-def _listed(server: OarServer, job: str) -> "OarJob | None":
+def _listed(server: OarServerAccess, job: str) -> "OarJob | None":
     """Return a job that has not ended; None for an ended or unknown job."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].is_over else None
 
 
-def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
+def _jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output import parse_oarstat_jobs  # imports json, which submissions do not need
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
 
 
 def run_client(
-    server: OarServer, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
+    server: OarServerAccess, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run one of OAR's client programs, locally or by ssh."""
     environment, limit_s = server.environment(), server.timeout_s

@@ -117,7 +117,9 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
     """
     name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
-    return jobs_of_removed_accounts.delete_ownerless_array(policy, array.cluster, owner, name, (*ids, array.job_id))
+    return jobs_of_removed_accounts.delete_array_of_removed_account(
+        policy, array.cluster, owner, name, (*ids, array.job_id)
+    )
 
 
 def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:

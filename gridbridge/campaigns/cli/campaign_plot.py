@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridbridge.cli import plot_files
-from gridbridge.cli.plot_files import format_time_axis, time_axis_position
+from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import TaskEndCounts
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 
 mpl.use("Agg")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -94,10 +94,10 @@ def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
     axes.set_xlim(left=time_axis_position(campaign.submitted_at))
     axes.set_ylabel("tasks that have ended")
-    name = printable_text(campaign.name)[:60]
+    name = replace_control_characters(campaign.name)[:60]
     title = f"campaign {campaign.number}, {name}: {campaign.ended} of {campaign.tasks}"
     axes.set_title(title, loc="left", parse_math=False)
-    format_time_axis(axes)
+    label_local_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
     order = slice(None, None, -1)  # legend in the order of the stacks
     beside = (1.0, 1.0)

@@ -10,7 +10,7 @@ from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
 from gridbridge.model.campaigns.published_tasks import SENT, PublishedTask
-from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
@@ -37,14 +37,14 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
     state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
-    name, owner = printable_text(campaign.name)[:19], campaign.owner[:16]
+    name, owner = replace_control_characters(campaign.name)[:19], campaign.owner[:16]
     return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
 
 
 def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
     """Return a campaign's forecast end with its probability, or that it is unknown."""
     if not campaign.state.is_alive:
-        return f"{campaign.failed} of {with_noun(campaign.ended, 'task')} that ended failed"
+        return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
     moments = (
         "unknown" if at is None else at.astimezone().strftime(MOMENT) for at in (campaign.p50_at, campaign.p90_at)
     )
@@ -53,7 +53,7 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
 
 def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     """Say how far earlier forecasts of campaign ends were off."""
-    whole = with_noun(forecast_errors.forecasts, "campaign")
+    whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
         f"half of them missed the P50 by at most {forecast_errors.median_error:.0%}"
@@ -164,7 +164,7 @@ def _cells(task: PublishedTask, parameters: Sequence[str], is_whole: bool = Fals
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s
-    text = words if is_whole else printable_text(words)
+    text = words if is_whole else replace_control_characters(words)
     word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
     return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
@@ -186,4 +186,4 @@ def _csv_line(cells: Sequence[object]) -> str:
     """Format a CSV line; on a terminal control characters are replaced."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
-    return printable_text(text.getvalue()) if output.is_stdout_terminal() else text.getvalue()
+    return replace_control_characters(text.getvalue()) if output.is_stdout_terminal() else text.getvalue()

@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFi
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,14 +51,14 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         output.print_error(f"gridfetch: {error}")
         return REFUSED
     for result in results:
-        output.print_line(f"{result.cluster}: {with_noun(result.files, 'file')}")
+        output.print_line(f"{result.cluster}: {number_with_noun(result.files, 'file')}")
         if result.problem:
             output.print_error(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
         output.print_line(f"they are in campaign.{number}")
     for cluster, tasks in sorted(Counter(task.cluster for task in ended if task.is_suspect).items()):
         output.print_error(
-            f"gridfetch: {cluster} is a sink: look at the results of its {with_noun(tasks, 'task')}"
+            f"gridfetch: {cluster} is a sink: look at the results of its {number_with_noun(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
         )
     return REFUSED if any(result.problem for result in results) else 0

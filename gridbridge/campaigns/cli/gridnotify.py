@@ -12,7 +12,7 @@ from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 
 NOT_DONE = {
     OwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
@@ -88,7 +88,7 @@ def _list(is_json: bool) -> int:
     else:
         output.print_line("You have the following notification subscriptions:")
     for subscription in subscriptions:
-        identity = printable_text(subscription["identity"])
+        identity = replace_control_characters(subscription["identity"])
         output.print_line(f" - {subscription['way']} on {identity} with severity {subscription['severity']}")
     return 0
 

@@ -44,7 +44,7 @@ Look = Callable[[], list[ShownCampaign]]
     "--plot",
     "picture",
     metavar="FILE",
-    callback=plot_files.check_plot_file_name,
+    callback=plot_files.require_image_file_suffix,
     help="Draw how its tasks ended: .png, .svg ...",
 )
 @FOLDER

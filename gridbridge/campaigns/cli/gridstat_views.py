@@ -14,7 +14,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # most bytes printed of a task's output
@@ -187,4 +187,4 @@ def _print_failed(
     for task in tasks:
         output.print_line(campaign_table.task_line(task, parameters))
         for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
-            output.print_line(f"    {printable_text(line)}")
+            output.print_line(f"    {replace_control_characters(line)}")

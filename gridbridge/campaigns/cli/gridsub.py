@@ -295,4 +295,4 @@ def _refused(error: GridbridgeError) -> int:
 
 def main() -> None:
     """Run gridsub, here or relayed to the transfer host."""
-    error_boundary.run_program(gridsub, "gridsub")
+    error_boundary.run_command_reporting_errors(gridsub, "gridsub")

@@ -22,7 +22,7 @@ from gridbridge.campaigns.tools.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.cli import output
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -171,11 +171,11 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         output.print_error(f"gridsub: {warning}")
     admission_rules.require_unchanged_by_site_rules(parsed)
     if is_check:
-        output.print_line(f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored")
+        output.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
         return 0
     with runner_wait_messages.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
-    added = with_noun(len(new), "task")
+    added = number_with_noun(len(new), "task")
     more = [runner_wait_messages.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
     return runner_wait_messages.print_stored_submission(

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterAnswer
-from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_file_formats, published_json
 
@@ -182,7 +182,7 @@ def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
 
 def _policy(jdl: Jdl, path: str) -> Policy:
     """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
         names = ", ".join(sorted(policy.clusters))
@@ -195,12 +195,13 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     admission = admission_rules.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
-            output.print_line(f"rule {fired.rule} changes {printable_text(change)}")
+            output.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")
     if admission.refusal:
-        output.print_error(f"gridsub: {printable_text(admission.refusal)}")
+        output.print_error(f"gridsub: {replace_control_characters(admission.refusal)}")
         return REFUSED
     previewed = preview_tasks_by_cluster(parsed, admission)
-    output.print_line(f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')}, nothing is stored")
+    name = replace_control_characters(admission.jdl.name)
+    output.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:
         output.print_line(_sentence(cluster))
         if cluster.may_be_spread:
@@ -209,7 +210,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     if waiting:
         output.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
     if previewed.before:
-        before = with_noun(previewed.before, "task")
+        before = number_with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
         output.print_line(f"{before} of campaigns before it {verbs} first")
     return 0
@@ -224,7 +225,7 @@ def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
 def _sentence(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
-        needs = f"a task needs {with_noun(needed, 'slot')}, and it has {has}"
+        needs = f"a task needs {number_with_noun(needed, 'slot')}, and it has {has}"
         return f"{cluster.cluster}: {needs}: none goes there"
     if cluster.unknown:
         return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
@@ -233,6 +234,6 @@ def _sentence(cluster: CampaignPreviewAtCluster) -> str:
         return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
     if cluster.free_slots is None:
         return f"{cluster.cluster}: nobody knows its free slots yet"
-    free, tasks = (with_noun(cluster.free_slots, "free slot"), with_noun(cluster.tasks, "task"))
+    free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

@@ -12,7 +12,7 @@ from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.shell.retry import poll_until
 
 
@@ -67,7 +67,7 @@ def wait_for_campaign_end(
 def _report_end(program: str, campaign: ShownCampaign) -> int:
     bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
     of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
-    tasks = with_noun(campaign.tasks, "task")
+    tasks = number_with_noun(campaign.tasks, "task")
     ended = f"{campaign.ended} of {tasks} ended{of_them}"
     message = f"campaign {campaign.number} is {campaign.state}: {ended}"
     is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks

@@ -13,7 +13,7 @@ from rich.text import Text
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 
 PAUSE_S = 1.0
 COLUMNS = (
@@ -69,7 +69,7 @@ class _Bars(Progress):
             self._known[campaign.number],
             total=campaign.tasks,
             completed=campaign.ended,
-            description=escape(f"{printable_text(campaign.name):<{width}.{width}}"),
+            description=escape(f"{replace_control_characters(campaign.name):<{width}.{width}}"),
             number=campaign.number,
             state=LETTERS[campaign.state],
             told=f"{campaign.failed} failed" if campaign.failed else "",

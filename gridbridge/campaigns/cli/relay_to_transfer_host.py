@@ -75,7 +75,7 @@ def run_here_or_on_transfer_host(
     except click.exceptions.ClickException:
         transfer_host = ""  # a usage error is reported on this host
     if not transfer_host:
-        error_boundary.run_program(command, name)
+        error_boundary.run_command_reporting_errors(command, name)
     files = writes(options, words)
     if files:
         sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
@@ -92,9 +92,9 @@ def run_on_transfer_host(
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = remote_program_relay.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
-    if status not in (remote_program_relay.FAILED, remote_program_relay.UNREACHED):
+    if status not in (remote_program_relay.RELAY_FAILED, remote_program_relay.UNREACHED):
         return status
-    is_begun = changes and status == remote_program_relay.FAILED
+    is_begun = changes and status == remote_program_relay.RELAY_FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
     output.print_error(message.format(name, transfer_host))
     return UNANSWERED if is_begun else lost
@@ -108,10 +108,10 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
             output.print_error(f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR")
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = remote_program_relay.run_and_fetch_written_files(
+            status = remote_program_relay.run_remotely_and_fetch_files(
                 transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
             )
-            if status == remote_program_relay.FAILED:
+            if status == remote_program_relay.RELAY_FAILED:
                 output.print_error(EITHER.format(name, transfer_host))
                 return error_boundary.ERROR
             _put(f"{folder}/out", files.to)

@@ -10,7 +10,7 @@ from gridbridge.decisions.campaigns.task_preemption_planning import is_same_loca
 from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaSituation
 from gridbridge.model.campaigns.preemption import BlockedLocalRequest
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 
 NIKITA_PROGRAM = "nikita"
 
@@ -22,7 +22,7 @@ def nikita_journal_entry(
     sentences = rules.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return (
-        make_journal_entry(NIKITA_PROGRAM, now, {"seen": encode_model_value(situation)}, sentences)
+        make_journal_entry(NIKITA_PROGRAM, now, {"seen": model_value_to_json(situation)}, sentences)
         if sentences
         else None
     )
@@ -38,5 +38,5 @@ def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
     """Repeat a journalled decision from its stored situation; return its actions."""
     return rules.describe_nikita_deletions(
-        rules.plan_nikita_deletions(decode_model_value(row["seen"], NikitaSituation))
+        rules.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
     )

@@ -11,7 +11,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.shell import safe_files
 from gridbridge.state.database import StateFile
 
@@ -97,7 +97,7 @@ class AddedTasksIntake:
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
-            return f"{name} has {with_noun(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
+            return f"{name} has {number_with_noun(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
         if self._parts.last(campaign.number) >= MOST_PARTS:
             return f"{name} was added to {MOST_PARTS} times; submit the rest as another one"
         return self._judge(new_file, campaign)

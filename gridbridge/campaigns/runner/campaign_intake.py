@@ -39,12 +39,12 @@ from gridbridge.model.campaigns.campaign_sections import NotificationsSection, R
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
-from gridbridge.model.status_report import with_noun
-from gridbridge.model.transfer_message import shorten_reason
-from gridbridge.program.model_values_as_json import decode_model_value
+from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.transfer_message import shorten_reason_for_storage
+from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogQuota
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
 from gridbridge.state import published_files
 from gridbridge.state.database import StateFile
 
@@ -97,7 +97,7 @@ class CampaignAndRequestIntake:
         self._rules = rules
         self._watch = HostClockJumpDetector(clock, watched)
         self._waiting: set[str] = set()  # tokens of files whose failure was logged
-        self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits log lines per uid
 
     def take(self) -> int:
         """Accept new campaign files, and answer owners' requests; return their total number."""
@@ -283,7 +283,7 @@ class CampaignAndRequestIntake:
 
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
-            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason(problem))
+            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason_for_storage(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
         campaign_files.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files.remove_refused_inbox_file(token, self._folder)
@@ -298,7 +298,7 @@ class CampaignAndRequestIntake:
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""
-        brought = with_noun(held + 1, "campaign file")
+        brought = number_with_noun(held + 1, "campaign file")
         would = f"you would have {brought} of {(size + new_file.size) / MB:.1f} MB"
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
@@ -306,7 +306,7 @@ class CampaignAndRequestIntake:
     def _campaign(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         """Return the campaign of a file, or a refusal; any program may have written the file."""
         try:
-            jdl = decode_model_value(new_file.header, Jdl)
+            jdl = model_value_from_json(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
             return f"not what gridsub writes: {error!r:.200}"
         unknown = sorted(jdl.clusters.keys() - self._clusters)

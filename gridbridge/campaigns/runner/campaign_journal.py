@@ -8,7 +8,7 @@ from typing import Any
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 
 RUNNER_PROGRAM = "runner"
 
@@ -22,12 +22,12 @@ def campaign_cycle_journal_entry(
     """
     sentences = rules.describe_campaign_cycle_plan(plan)
     campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
-    row = {"seen": encode_model_value(replace(situation, campaigns=campaigns))} if sentences else {}
+    row = {"seen": model_value_to_json(replace(situation, campaigns=campaigns))} if sentences else {}
     return make_journal_entry(RUNNER_PROGRAM, now, row, sentences) if sentences else None
 
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
     return rules.describe_campaign_cycle_plan(
-        rules.plan_campaign_cycle(decode_model_value(row["seen"], CampaignCycleSituation))
+        rules.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

@@ -20,7 +20,7 @@ from gridbridge.program.version import version_with_commit
 from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.process_account import become_account
+from gridbridge.shell.process_account import switch_process_to_account
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
@@ -80,9 +80,9 @@ def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is
     configuration = ReloadableConfiguration(clock)
     policy = configuration.policy
     if not policy.is_personal:
-        become_account(policy.site.service_account)
+        switch_process_to_account(policy.site.service_account)
     privileged_helper_calls.choose_sudo_or_personal_call(policy)
-    service_process.start_service_log(policy)
+    service_process.start_service_log_on_stderr(policy)
     if not is_dry:
         cycle.take_program_lock(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
@@ -108,7 +108,7 @@ def run_cycles_until_signal(
     A cycle makes many calls in sequence, each with a timeout. So a process that is silent for
     longer than one timeout hangs.
     """
-    runner.call_after_each_program(life_sign.beat)
+    runner.call_after_each_program_end(life_sign.beat)
     cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 

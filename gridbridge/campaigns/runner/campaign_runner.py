@@ -77,7 +77,7 @@ class CampaignRunnerCycle:
         """
         keep_ssh_connections_open(policy)
         if not is_dry:
-            drains.make_drains_folder()
+            drains.make_cluster_drains_folder()
         self._policy = policy
         self._clock = clock
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -142,7 +142,7 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
-            last_cluster_snapshots.publish_local_only_queues(
+            last_cluster_snapshots.publish_non_forwarding_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # published first, since submitted jobs obey this list
         self._shares.count(situation, plan)

@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 from gridbridge.model.policy import Policy
 
 USUAL = ClusterCampaignsSection()
@@ -34,7 +34,7 @@ def campaign_capacity_by_cluster(
     policy: Policy,
     answers: Answers,
     stress: Mapping[str, float],
-    limits: Mapping[str, ArrayLimits],
+    limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacity]:
     """Return by cluster the capacity from its snapshot, limits and campaign settings."""

@@ -14,7 +14,7 @@ from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer_route import Away
 from gridbridge.program.watch.cluster_observer import (
@@ -198,10 +198,10 @@ class ClusterArrayLimitCache:
     def __init__(self, policy: Policy, clock: Clock) -> None:
         self._policy = policy
         self._clock = clock
-        self._known: dict[str, ArrayLimits] = {}
+        self._known: dict[str, ClusterArrayLimits] = {}
         self._asks_at_s: dict[str, float] = {}
 
-    def of(self, clusters: Iterable[str]) -> Mapping[str, ArrayLimits]:
+    def of(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
         """Return the array limits by cluster; a cluster that reports none is missing.
 
         The clusters must have answered a query in this cycle.

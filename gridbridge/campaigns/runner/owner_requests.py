@@ -169,7 +169,7 @@ class CampaignOwnerRequestHandler:
     def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
         """Execute a request for one campaign or event, and reset the watchdog."""
         answer_owner_request = act(request, number)
-        runner.call_program_end_callback()
+        runner.run_program_end_callback()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
@@ -289,7 +289,7 @@ class CampaignOwnerRequestHandler:
                 return
             if campaign := self._campaigns.find(number):
                 purged += self._purge(campaign) is OwnerRequestReply.DONE
-                runner.call_program_end_callback()
+                runner.run_program_end_callback()
 
     def _purge(self, campaign: Campaign, token: str = "") -> OwnerRequestReply:
         """Remove the files and rows of a campaign that has ended."""

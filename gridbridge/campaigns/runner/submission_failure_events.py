@@ -56,7 +56,7 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -100,7 +100,7 @@ class ArrayFailureEventRecorder:
 
 def one_line_error_message(error: GridbridgeError | str) -> str:
     """Return an error message as one short printable line."""
-    line = printable_text(WHO.sub("", " ".join(str(error).split())))
+    line = replace_control_characters(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 

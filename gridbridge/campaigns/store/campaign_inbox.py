@@ -104,7 +104,7 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
 
     The first files of each kind and person are enough: the next scan finds the others.
     """
-    paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder(f"{folder}/{BEGUN}")]
+    paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
             paths += [f"{person}/{name}" for name in _first(_some_names(end))]
@@ -179,7 +179,7 @@ def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str,
         with suppress(OSError):
             _admit(path, brought, taken_prefix, folder)
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
-    finished = (f"{BEGUN}/{name}" for name in safe_files.list_folder(f"{folder}/{BEGUN}"))
+    finished = (f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}"))
     return [path.removeprefix(taken_prefix) for path in select_inbox_files_fairly(finished, prefix, folder)]
 
 

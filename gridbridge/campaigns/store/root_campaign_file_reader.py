@@ -108,7 +108,7 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
         facts = os.lstat(path)
     except OSError:
         return None
-    return None if safe_files.is_safe_file(path, facts, MAX_BYTES) else facts.st_uid
+    return None if safe_files.does_only_owner_write_file(path, facts, MAX_BYTES) else facts.st_uid
 
 
 def _header_value(whole: bytes, key: str) -> object:

@@ -39,7 +39,7 @@ def load_site_admission_rules(
     """
     try:
         file_trust.require_trusted_path(folder, owner=owner)
-        names = sorted(safe_files.list_folder(folder))
+        names = sorted(safe_files.list_folder_or_empty(folder))
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -126,7 +126,7 @@ def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, publish
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not conditions:
         return
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     wrong = {
         name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
         for name, text in conditions.items()

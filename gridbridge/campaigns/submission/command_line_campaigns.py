@@ -27,7 +27,7 @@ from gridbridge.campaigns.submission.qsub_directives import (
 from gridbridge.campaigns.submission.task_per_line_file import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.shell.runner import quote_for_sh
 
 COMMAND_LINE = "the command line"
@@ -121,7 +121,7 @@ def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
     if 0 < request.most < clusters:
         return (
             f"the clusters share it, and {clusters} take part;"
-            f" expected --clusters with {with_noun(request.most, 'cluster')} at most"
+            f" expected --clusters with {number_with_noun(request.most, 'cluster')} at most"
         )
     if request.most and not (request.array or "-t" in request.wrong):
         return "qsub takes it of an array only; expected a line #$ -t N-M"

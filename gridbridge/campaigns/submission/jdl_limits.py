@@ -22,7 +22,7 @@ from gridbridge.campaigns.submission.jdl_writer import STEPS
 from gridbridge.model.campaigns.campaign_names import UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 # Keys that each cluster needs, so that root parses the file in the same way.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
@@ -78,7 +78,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
             if not may_be(value := getattr(request, field)):
                 return f"{cluster}.{field} = {value!a:.80}: out of range"
         if request.nodes and request.slots % request.nodes:
-            nodes = with_noun(request.nodes, "node")
+            nodes = number_with_noun(request.nodes, "node")
             return f"{cluster}.slots = {request.slots}: not the same on each of {nodes}"
     return ""
 

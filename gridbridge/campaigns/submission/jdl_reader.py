@@ -49,8 +49,8 @@ from gridbridge.campaigns.submission.task_per_line_file import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
-from gridbridge.model.status_report import printable_text
-from gridbridge.model.transfer_name import is_cluster_name
+from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.transfer_name import is_valid_cluster_name
 
 TABLE = "expected a table, {...}"
 A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
@@ -181,7 +181,7 @@ class JdlReader:
 
         parsed = json.loads(self.text, object_pairs_hook=table)
         for path, line in self._lines().twice if any(are_twice) else ():
-            word = printable_text(path[-1])[:MOST_SHOWN]
+            word = replace_control_characters(path[-1])[:MOST_SHOWN]
             self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
         return parsed
 
@@ -211,7 +211,7 @@ class JdlReader:
         if self.known and name not in self.known:
             right = f"expected {join_choices_with_or(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
-        elif not is_cluster_name(name):
+        elif not is_valid_cluster_name(name):
             self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
         if not isinstance(table, dict):
             self._wrong(name, table, "it is not a table", TABLE, CLUSTERS)
@@ -305,7 +305,7 @@ class JdlReader:
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
             location = f"{self._at(key, within)}{shown}"
-        self.problems.append(f"{location}: {printable_text(wrong)}; {right}")
+        self.problems.append(f"{location}: {replace_control_characters(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
         """Return the option or line that sets a key of a campaign without a JDL."""
@@ -317,9 +317,11 @@ class JdlReader:
         """Return the file, line and spelling of a key, for messages."""
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
-        word = printable_text(self._lines().word(*above, key))[:MOST_SHOWN]
+        word = replace_control_characters(self._lines().word(*above, key))[:MOST_SHOWN]
         location = f"{self.path}:{line}" if line else self.path
-        return f"{location}: {printable_text(within)[:MOST_SHOWN]}.{word}" if within else f"{location}: {word}"
+        return (
+            f"{location}: {replace_control_characters(within)[:MOST_SHOWN]}.{word}" if within else f"{location}: {word}"
+        )
 
     def _lines(self) -> JdlKeyLines:
         """Return the lines of all keys, which only messages need."""

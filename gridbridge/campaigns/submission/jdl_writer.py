@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.job_request import VALUELESS, WORDS, split_name_and_relation
+from gridbridge.model.job_request import VALUELESS, WORDS, split_property_and_sql_relation
 
 STEPS = ("prologue", "epilogue")  # commands with a walltime of their own
 Path = tuple[str, ...]  # path of a key: the names of its tables, then the name of the key
@@ -84,7 +84,7 @@ def _clause(text: str) -> str:
 
 def _condition(pair: Pair) -> str:
     name, value = pair
-    bare, relation = split_name_and_relation(name)
+    bare, relation = split_property_and_sql_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} '{value}'"
 

@@ -12,7 +12,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import YEAR_S
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource, resource_long_name
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
 YES, NO = ("y", "yes"), ("n", "no")
@@ -134,7 +134,7 @@ def parse_first_last_and_step(text: str) -> tuple[int, int, int]:
 def parse_qsub_walltime_s(text: str) -> int:
     """Parse a time limit into whole seconds; a fraction below one second counts as one."""
     try:
-        seconds = grid_engine_amounts.parse_amount(text)
+        seconds = grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):
@@ -334,7 +334,7 @@ def _most(request: JobScriptRequest, text: str) -> None:
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
     request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
-    return [f"{name} {slots}: each task has the least, {with_noun(request.slots, 'slot')}"] * is_range
+    return [f"{name} {slots}: each task has the least, {number_with_noun(request.slots, 'slot')}"] * is_range
 
 
 def _folder(request: JobScriptRequest, path: str = "") -> None:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from gridbridge.campaigns.submission.jdl_value_parsers import NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import first_task_parameter, has_closed_quotes
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 LINE_BYTES = 65_536  # most bytes of one task's parameters
 FILE_BYTES = 256 << 20  # most bytes of all tasks' parameters
@@ -69,7 +69,7 @@ class TaskFileReader:
         except OSError as error:
             self.unread = (str(error.strerror), READABLE)
         if self.untold:
-            more = with_noun(self.untold, "more wrong line")
+            more = number_with_noun(self.untold, "more wrong line")
             self.problems.append(f"{self.path}: {more} after these")
 
     def _opened(self) -> BinaryIO:
@@ -128,7 +128,7 @@ def renamed_tasks_warning(lines: tuple[str, ...], named: tuple[str, ...]) -> str
     renamed = [new for line, new in zip(lines, named, strict=True) if new != line]
     if not renamed:
         return ""
-    tasks = with_noun(len(renamed), "task")
+    tasks = number_with_noun(len(renamed), "task")
     return f"{tasks} with a first word that comes again, so it got a number: {renamed[0]:.80}"
 
 
@@ -137,7 +137,7 @@ def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
     open_lines = [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]
     if not open_lines:
         return ""
-    tasks = with_noun(len(open_lines), "task")
+    tasks = number_with_noun(len(open_lines), "task")
     wrong = "an unclosed quotation mark: each blank there ends a word"
     return f"{tasks} with {wrong}, and all marks belong to the words: {open_lines[0]:.80}"
 

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSendReason,
 )
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 SENTENCES = {
     TaskSendCause.SENT: "{sent_there}; {were_free}{ratio}",
@@ -111,10 +111,10 @@ def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExpl
 
 def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
     sent = max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
-    are = with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
+    are = number_with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
     sent_text = f"{are} there, " if sent else ""
-    wait = with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
-    head = f"{campaign.ended} of {with_noun(campaign.tasks, 'task')} ended, {sent_text}{wait}"
+    wait = number_with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
+    head = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')} ended, {sent_text}{wait}"
     explanation = _explain(campaign, None, head, folder, does_wait=bool(campaign.waiting))
     return replace(explanation, sentences=(*explanation.sentences, *_of_failed(campaign, folder)))
 
@@ -131,7 +131,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventKind.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
-        failed_tasks = with_noun(campaign.failed, "task")
+        failed_tasks = number_with_noun(campaign.failed, "task")
         if any(event.code is CampaignEventCode.FILE_REFUSED for event in events):
             yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
             return
@@ -225,15 +225,17 @@ def _counted(reason: TaskSendReason) -> dict[str, object]:
     """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
-        "sent_there": with_noun(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
-        "sent_to_it": with_noun(reason.sent, f"{of_its} was", f"{of_its} were"),
-        "listed_there": with_noun(reason.listed, f"{of_its} is there", f"{of_its} are there"),
-        "slots_each": with_noun(reason.slots, "slot"),
-        "were_free": with_noun(reason.free_slots, "slot was free", "slots were free"),
-        "others_wait": with_noun(
+        "sent_there": number_with_noun(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
+        "sent_to_it": number_with_noun(reason.sent, f"{of_its} was", f"{of_its} were"),
+        "listed_there": number_with_noun(reason.listed, f"{of_its} is there", f"{of_its} are there"),
+        "slots_each": number_with_noun(reason.slots, "slot"),
+        "were_free": number_with_noun(reason.free_slots, "slot was free", "slots were free"),
+        "others_wait": number_with_noun(
             reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
         ),
-        "enough": with_noun(reason.waiting, "task that waits there is enough", "tasks that wait there are enough"),
+        "enough": number_with_noun(
+            reason.waiting, "task that waits there is enough", "tasks that wait there are enough"
+        ),
     }
 
 

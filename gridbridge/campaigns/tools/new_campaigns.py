@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.program import users_configuration
-from gridbridge.program.model_values_as_json import decode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def campaign_of_failed_tasks(
     header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
-    before = decode_model_value(header, Jdl)
+    before = model_value_from_json(header, Jdl)
     jdl = replace(before, type=CampaignType(type_)) if type_ else before
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 
@@ -95,7 +95,7 @@ def campaign_with_added_tasks(
         None, (task_per_line_file.renamed_tasks_warning(lines, new), task_per_line_file.unclosed_quote_warning(lines))
     )
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
-    return ParsedJdl(jdl=decode_model_value(header, Jdl), parameters=earlier + new, warnings=warnings), new
+    return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
 def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
@@ -107,7 +107,7 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     """Decode a campaign from a login node; ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
-        return ParsedJdl(jdl=decode_model_value(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
+        return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
     except Exception as error:  # the data is untrusted
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
@@ -116,13 +116,13 @@ def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
     """Return the configured clusters that accept array jobs."""
     from gridbridge.batch.batch_adapter_table import ADAPTERS
 
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
 def _site_clusters(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(users_configuration.load_users_configuration(path)[0].clusters))
+        return tuple(sorted(users_configuration.load_config_or_one_in_force(path)[0].clusters))
     except ConfigError:
         return ()
 
@@ -154,7 +154,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
     """Return the clusters where resources of `qsub -l` are requested by their own names."""
     try:
-        policy, _ = users_configuration.load_users_configuration(path)
+        policy, _ = users_configuration.load_config_or_one_in_force(path)
     except ConfigError:
         return frozenset()  # unknown kinds of clusters: ignored resources are reported
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}

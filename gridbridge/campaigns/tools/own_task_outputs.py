@@ -77,7 +77,7 @@ def own_campaign_output_folders(
         owner = file_trust.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
     header, _ = campaign_files.read_own_campaign_file(number, folder)
-    policy, _ = users_configuration.load_users_configuration(config)
+    policy, _ = users_configuration.load_config_or_one_in_force(config)
     clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
     folders = {}
     for name, cluster in clusters.items():
@@ -140,7 +140,9 @@ def _fetch(
         good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in source.outputs]
         if source.login:
-            rsync.pull_files(source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False)
+            rsync.rsync_files_from_host(
+                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
+            )
         else:
             _copy(source.folder, names, to)
     except KeyError:

@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownC
 from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.model.published import PublishedClusterAnswer
-from gridbridge.program.model_values_as_json import decode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.state import published_json as shown
 
 POLLED_FOR = timedelta(minutes=10)  # age limit of a poller snapshot at the runner's cycle
@@ -196,7 +196,7 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
     """Return the JDL of the caller's campaign; ForeignOrMissingCampaignFile for another user's."""
     header, parameters = campaign_files.read_own_campaign_file(number, folder)
-    return campaign_to_jdl_table(decode_model_value(header, Jdl), parameters)
+    return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)
 
 
 def parse_cigri_job_id(text: str) -> tuple[int, int]:

@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 INTENDED = ArraySubmissionState.INTENDED
 BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of unfinished submissions
@@ -263,7 +263,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines = [f"campaign {number}: root's ledger has arrays of it; they are taken over" for number in plan.behind]
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
-    lines += [with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
+    lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
     lines += job_ratio_predictor.describe_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
@@ -284,9 +284,9 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
 def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     copies = sum(attempt.outcome is TaskAttemptOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
-    again = f", {with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
-    lines = [f"{with_noun(tasks, 'task')} ended{again}" if tasks else ""]
-    lines += [f"{with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
+    again = f", {number_with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
+    lines = [f"{number_with_noun(tasks, 'task')} ended{again}" if tasks else ""]
+    lines += [f"{number_with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
     return lines + [
         f"not wanted any more: {sum(map(len, loser.places))} of campaign {loser.array.campaign} at"
         f" {loser.array.cluster}"

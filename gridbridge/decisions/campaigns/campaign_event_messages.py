@@ -3,7 +3,7 @@
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
 from gridbridge.model.fixed_paths import LEDGER
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 EVENT_SENTENCES = {
     CampaignEventCode.GET_JOBS: "{cluster} does not tell how it is{why}",
@@ -72,7 +72,7 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
         number=event.number or "ID",
         cluster=event.cluster,
         tasks=event.tasks,
-        those=with_noun(event.tasks, "task"),
+        those=number_with_noun(event.tasks, "task"),
         were="was" if is_one else "were",
         them="it" if is_one else "them",
         alone="by itself" if is_one else "by themselves",

@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 MAX_RATIO = 4.0  # largest ratio, in tasks per free slot; the specification has no limit
 RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
@@ -185,7 +185,7 @@ def describe_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
-        f"{with_noun(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
+        f"{number_with_noun(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
         f"{prediction.terms.running} run, {prediction.terms.waiting} wait, "
         f"{prediction.terms.allowed} may)"
         for prediction in predicted

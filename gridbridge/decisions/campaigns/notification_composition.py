@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
-from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
 
 ROOT = 0
 MAX_LINES = 30  # most lines of a message
@@ -58,9 +58,9 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
 
 def build_campaign_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
     """Return the notification of a new or an ended campaign."""
-    name = f"campaign {campaign.number} ({printable_text(campaign.jdl.name)[:60]})"
+    name = f"campaign {campaign.number} ({replace_control_characters(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
-    tasks = f"{campaign.ended} of {with_noun(campaign.tasks, 'task')}"
+    tasks = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')}"
     ended = f"{tasks}, {campaign.failed} of them failed{cancelled}"
     return NotifiableEvent(
         at=at,
@@ -70,7 +70,7 @@ def build_campaign_notification(campaign: Campaign, at: datetime, *, is_over: bo
         campaign=campaign.number,
         cluster="",
         tasks=campaign.ended if is_over else campaign.tasks,
-        text=f"{name} has ended: {ended}" if is_over else f"{name} has {with_noun(campaign.tasks, 'task')}",
+        text=f"{name} has ended: {ended}" if is_over else f"{name} has {number_with_noun(campaign.tasks, 'task')}",
     )
 
 

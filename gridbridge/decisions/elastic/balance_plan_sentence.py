@@ -7,7 +7,7 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusal,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
 
 USUAL = DemandPolicySection()
 MINUTES_S = 120  # times from this length on are printed in minutes
@@ -96,7 +96,7 @@ def explain_no_new_node_or_removal(refused: NewNodeOrRemovalRefusal, rules: Bala
         kill_after=rules.kill_after_min,
         min_nodes=refused.wanted or rules.min_nodes,
         name=refused.name,
-        wanted=printable_text(refused.wanted),
+        wanted=replace_control_characters(refused.wanted),
         has=refused.has,
     )
 
@@ -111,10 +111,10 @@ def _of_pool(plan: BalancePlan) -> str:
 def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
-    more = with_noun(figures.leaving, "more goes", "more go")
+    more = number_with_noun(figures.leaving, "more goes", "more go")
     return {
         "nodes": figures.nodes,
-        "there": with_noun(figures.nodes, "node"),
+        "there": number_with_noun(figures.nodes, "node"),
         "cost": "costs" if figures.nodes == 1 else "cost",
         "useful": figures.useful,
         "staying": figures.nodes - figures.leaving,
@@ -122,11 +122,11 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,
-        "waiting": with_noun(jobs, "job waits", "jobs wait"),
+        "waiting": number_with_noun(jobs, "job waits", "jobs wait"),
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
-        "need": f"{with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{with_noun(idle, 'node')} idle",
+        "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
+        "idle": f"{number_with_noun(idle, 'node')} idle",
         **_limits(figures, rules, demand),
         **_of_demand(figures, demand),
     }
@@ -139,24 +139,24 @@ def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPo
     least = rules.min_nodes if figures.least is None else figures.least
     return {
         "max_nodes": most,
-        "most": with_noun(most, "node"),
-        "least": with_noun(least, "node"),
+        "most": number_with_noun(most, "node"),
+        "least": number_with_noun(least, "node"),
         "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
-        "of_max": f"{figures.nodes} of {with_noun(most, 'node')}",
+        "of_max": f"{figures.nodes} of {number_with_noun(most, 'node')}",
     }
 
 
 def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
     """Return the values that only sentences of policy demand contain."""
-    tasks, room = figures.tasks, f"{with_noun(figures.free, 'free slot')}"
-    on_way = with_noun(figures.coming, "node on its way", "nodes on their way")
+    tasks, room = figures.tasks, f"{number_with_noun(figures.free, 'free slot')}"
+    on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
-    waits = "no task waits" if not tasks else with_noun(tasks, "task waits", "tasks wait")
+    waits = "no task waits" if not tasks else number_with_noun(tasks, "task waits", "tasks wait")
     return {
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
         "coming": coming,
-        "fit": f"{with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
+        "fit": f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
         "wait_s": demand.wait_s,

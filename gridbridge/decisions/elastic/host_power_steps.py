@@ -15,7 +15,7 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyOrWakeStepKind,
     tags_of_host,
 )
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 
 def standby_and_wake_steps_of_plan(
@@ -46,8 +46,8 @@ def standby_and_wake_steps_of_plan(
 def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:
     """Describe a standby plan in one sentence with its figures."""
     room = (
-        f"{with_noun(plan.reserve, 'standard request')} could start on"
-        f" {with_noun(plan.working, 'host')}"
+        f"{number_with_noun(plan.reserve, 'standard request')} could start on"
+        f" {number_with_noun(plan.working, 'host')}"
         f" (hosts are woken below {plan.least:g} for each host, and rest above {plan.target:g})"
     )
     asleep = "no host is on standby"

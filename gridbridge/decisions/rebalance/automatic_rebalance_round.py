@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RejectedMove
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 EVACUATED_STATES = (
     PlacementHostState.DEAD,
@@ -57,7 +57,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
         tried += [even, _even_jobs(board)]
         if tried[-1].moves:
             return last_plan_with_all_rejections(tried)
-        counted = f"{with_noun(len(_live(board)), 'host')} and {with_noun(len(board.jobs), 'job')}"
+        counted = f"{number_with_noun(len(_live(board)), 'host')} and {number_with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
@@ -109,7 +109,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     """
     moves = PlacementTaskState.MOVING  # a local name, for speed: tasks may be a million
     if moving := sum(task.state is moves for task in snapshot.tasks):
-        return f"{with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
+        return f"{number_with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     awaited = _awaited(snapshot)
     if not awaited:
         return ""

@@ -31,7 +31,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
@@ -66,10 +66,10 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
-    words += [f"{with_noun(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
+    words += [f"{number_with_noun(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
     words += [f"{lost} can't be saved"] if lost else []
     words += filter(None, [describe_lost_datasets(board, host)])
-    words += [f"{with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
+    words += [f"{number_with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
     return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
@@ -80,7 +80,7 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
     """
     if not (many := board.lost.get(host.name)):
         return ""
-    return f"{with_noun(many, 'dataset')} without any other whole replica, but for the original"
+    return f"{number_with_noun(many, 'dataset')} without any other whole replica, but for the original"
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:

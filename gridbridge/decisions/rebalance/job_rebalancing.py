@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 
 def plan_job_repair_or_spread(
@@ -39,7 +39,7 @@ def plan_job_repair_or_spread(
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
     """Plan the repair of a job, or an even spread of its copies; describe the plan."""
     wrong = draft_job_repair(draft, job)
-    lack = with_noun(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
+    lack = number_with_noun(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
     still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
         words = (f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}", still_wrong)

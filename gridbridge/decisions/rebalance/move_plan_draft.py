@@ -17,7 +17,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTaskState,
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan, RejectedMove
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
 UNLISTED = "more moves were rejected than are listed"
@@ -74,14 +74,14 @@ class MovePlanDraft:
         """Return a rejection reason if tasks_per_host copies of a job leave a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
-        leave = with_noun(most, "of the job's copies leaves", "of the job's copies leave")
+        leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJobOrDataset, target: str) -> str:
         """Return a rejection reason if tasks_per_host copies of a job go to a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
-        go = with_noun(most, "of the job's copies goes", "of the job's copies go")
+        go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
@@ -190,8 +190,8 @@ def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
     copied = [move for move in moves if move.kind != PlacementMoveKind.DELETE]
     deleted = len(moves) - len(copied)
     targets = ", ".join(sorted({move.target for move in copied}))
-    words = [f"{with_noun(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
-    words += [f"{with_noun(deleted, 'copy', 'copies')} removed"] if deleted else []
+    words = [f"{number_with_noun(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
+    words += [f"{number_with_noun(deleted, 'copy', 'copies')} removed"] if deleted else []
     return " and ".join(words)
 
 

@@ -32,7 +32,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset's single task
@@ -95,7 +95,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     tried += [] if words[-1] else [plan_lightest_or_heaviest_host(board)]
     if tried[-1].moves:
         return last_plan_with_all_rejections(tried)
-    counted = f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
+    counted = f"{number_with_noun(len(board.live(KIND)), 'area')} and {number_with_noun(len(board.jobs), 'dataset')}"
     words.append(f"{counted}: nothing is to be carried")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
@@ -143,7 +143,7 @@ def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
 def _why_none(board: ProjectedPlacement, moving: int) -> str:
     if not board.rules.level:
         return "level is 0: nothing is moved without being asked"
-    carried = with_noun(moving, "dataset is", "datasets are")
+    carried = number_with_noun(moving, "dataset is", "datasets are")
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 

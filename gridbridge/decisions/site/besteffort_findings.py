@@ -20,9 +20,9 @@ from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
     is_besteffort_queue,
     parse_qconf_pairs,
+    parse_qconf_values_by_host,
     parse_qconf_words,
-    parse_values_by_host,
-    queue_value_by_host,
+    qconf_queue_value_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
@@ -151,7 +151,7 @@ def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
 
 def _environments(cell: BestEffortCellFacts, model: str) -> str:
     """Return the model queue's pe_list without environments that span hosts."""
-    values = parse_values_by_host(cell.queues[model].get("pe_list", "NONE"))
+    values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
     return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
 
@@ -163,7 +163,7 @@ def _whole_jobs(cell: BestEffortCellFacts, listed: str) -> str:
 
 def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: str) -> Iterator[CheckFinding]:
     """Check a queue attribute: the default value, and each host's own value."""
-    actual_values, right_values = (dict(queue_value_by_host(actual_text)), dict(queue_value_by_host(right)))
+    actual_values, right_values = (dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right)))
     for where in dict.fromkeys((*actual_values, *right_values)):
         usual = right_values[""]  # the default value after the edit
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words, queue_value_by_host
+from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words, qconf_queue_value_by_host
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     CheckFinding,
@@ -109,7 +109,7 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
     """Check the transfer queue's user_lists on each host for the userset."""
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
-    lists_by_host = queue_value_by_host(value)
+    lists_by_host = qconf_queue_value_by_host(value)
     wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
     if not wrong:
         yield CheckFinding(item=item, state=FindingSeverity.OK, found=value)
@@ -136,7 +136,7 @@ def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[Setup
     """Remove a remote cluster's userset with the last queue that uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
-    lists = (names for queue in other_queues for _, names in queue_value_by_host(queue.get(USER_LISTS, "")))
+    lists = (names for queue in other_queues for _, names in qconf_queue_value_by_host(queue.get(USER_LISTS, "")))
     is_needed = any(request.people_list in parse_qconf_words(names) for names in lists)
     if request.people_list in situation.home.user_lists and not is_needed:
         yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.people_list)

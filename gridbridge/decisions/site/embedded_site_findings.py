@@ -10,7 +10,7 @@ from gridbridge.model.fixed_paths import METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
 START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missing service
@@ -39,7 +39,7 @@ def _poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an embedded cluster answers; the edit creates the cluster."""
     if not cell.trouble:
-        actual = f"answers, {with_noun(cell.slots or 0, 'slot')} of its own"
+        actual = f"answers, {number_with_noun(cell.slots or 0, 'slot')} of its own"
         return CheckFinding(item=f"{name}: cluster", state=FindingSeverity.OK, found=actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
@@ -47,13 +47,13 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
 
 def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
-    actual = with_noun(slots[name], "slot") if name in slots else "not there"
+    actual = number_with_noun(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == section.slots:
         return CheckFinding(item=f"queue {name}", state=FindingSeverity.OK, found=actual)
     options = f"--slots={section.slots} --remote={section.cluster}"
     options += f" --pending-limit={section.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
-    return _broken(f"queue {name}", actual, with_noun(section.slots, "slot"), make)
+    return _broken(f"queue {name}", actual, number_with_noun(section.slots, "slot"), make)
 
 
 def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:

@@ -10,7 +10,7 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
     RebalanceRoundKind,
 )
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 LATE_ROUND_HINT = (
     "the round's log says what fails or blocks; `ps -eo pid,etime,args | grep rebalance` shows a"
@@ -94,7 +94,7 @@ def campaign_runner_cycle_findings(
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > RUNNER_LATE
-    news = f" and {with_noun(brought, 'file')} not accepted yet" if brought else ""
+    news = f" and {number_with_noun(brought, 'file')} not accepted yet" if brought else ""
     yield CheckFinding(
         item="campaigns",
         state=FindingSeverity.WARNING if is_late else FindingSeverity.OK,

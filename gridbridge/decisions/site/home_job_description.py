@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobStateFact
-from gridbridge.model.status_report import format_duration, with_noun
+from gridbridge.model.status_report import format_duration, number_with_noun
 
 MOST_TOLD = 5  # printed reasons at most; a cell of 1000 hosts gives 1000
 NOT_TOLD = "the scheduler does not tell what it waits for"
@@ -55,7 +55,7 @@ def _hindrances(job: ListedJobStatus) -> Iterator[str]:
         yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
     yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
     if len(job.hindrances) > MOST_TOLD:
-        more = with_noun(len(job.hindrances) - MOST_TOLD, "more reason")
+        more = number_with_noun(len(job.hindrances) - MOST_TOLD, "more reason")
         yield f"{more}: qstat -j {job.job_id}"
     if not job.hindrances and any(row.state.can_start for row in job.rows):
         yield NOT_TOLD

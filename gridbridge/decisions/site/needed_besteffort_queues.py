@@ -14,8 +14,8 @@ from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
+    parse_qconf_values_by_host,
     parse_qconf_words,
-    parse_values_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts
 
@@ -121,5 +121,5 @@ def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
 
 def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
     """Return a queue's subordinate_list by host or host group; '': the default."""
-    values = parse_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
+    values = parse_qconf_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
     return {"": values.usual, **dict(values.others)}

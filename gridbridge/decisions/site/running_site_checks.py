@@ -17,7 +17,7 @@ from gridbridge.model.site.transfer_host_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.states import QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
@@ -173,7 +173,7 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an OAR server answers."""
     item = f"{name}: OAR server"
     if not cell.trouble:
-        actual = f"answers on {cell.master}, {with_noun(cell.slots or 0, 'slot')}"
+        actual = f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}"
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"

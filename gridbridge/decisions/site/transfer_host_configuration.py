@@ -21,7 +21,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # the poller's default interval: load values are no newer
@@ -95,7 +95,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
     if free >= slots + SPARE_GROUPS:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
-    few = f"{actual}, {free} free for {with_noun(slots, 'slot')} of all queues here"
+    few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
 
 

@@ -13,8 +13,8 @@ from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_transfer_queue,
     parse_qconf_pairs,
-    parse_values_by_host,
-    queue_pairs_by_host,
+    parse_qconf_pairs_by_host,
+    parse_qconf_values_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
@@ -79,7 +79,7 @@ def remote_resource_value_findings(situation: TransferSetupSituation) -> tuple[C
 
 
 def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
-    values_by_host = queue_pairs_by_host(values)
+    values_by_host = parse_qconf_pairs_by_host(values)
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
         return CheckFinding(
@@ -165,7 +165,7 @@ def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator
 
 def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
     """Return the queue's complex_values on the transfer host, by host or host group."""
-    values = parse_values_by_host(queue.get("complex_values", ""))
+    values = parse_qconf_values_by_host(queue.get("complex_values", ""))
     groups = {where for where, _ in values.others if where.startswith("@")}
     return values.on(situation.wanted.host, groups)
 
@@ -181,7 +181,7 @@ def _most(row: QconfComplexRow) -> str:
 
 def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings) -> CheckFinding:
     request, value = situation.wanted, _most(row)
-    own = [where for where, _ in parse_values_by_host(queue.get("complex_values", "")).others]
+    own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
     edit = SetupEdit(
         verb=SetupEditVerb.MERGE,

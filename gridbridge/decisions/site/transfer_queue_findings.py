@@ -13,10 +13,10 @@ from gridbridge.model.qconf_attributes import (
     is_transfer_queue,
     is_true_in_qconf,
     parse_qconf_pairs,
+    parse_qconf_pairs_by_host,
+    parse_qconf_values_by_host,
     parse_qconf_words,
-    parse_values_by_host,
-    queue_pairs_by_host,
-    queue_value_by_host,
+    qconf_queue_value_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
@@ -27,7 +27,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues
@@ -60,7 +60,7 @@ def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
 
 def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
     """Return a queue's slots on a host and its pending limit; None: not set."""
-    slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
+    slots = parse_qconf_values_by_host(queue.get("slots", "")).on(host, ())
     limits, prefix = (parse_qconf_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}")
     limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
     return (int(slots) if slots.isdecimal() and int(slots) else None, int(limit) if limit.isdecimal() else None)
@@ -130,7 +130,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
-    slots, closed_by = with_noun(request.slots, "slot"), transfer_queue_load_thresholds(request)
+    slots, closed_by = number_with_noun(request.slots, "slot"), transfer_queue_load_thresholds(request)
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
     return CheckFinding(
         item=f"queue {request.queue}",
@@ -144,7 +144,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
 def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
     """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
-    wrong = [where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)]
+    wrong = [where for where, value in qconf_queue_value_by_host(actual) if _plain(value) != _plain(right)]
     if not wrong or _plain(actual) == _plain(right):
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     edit = _edit(request, SetupEditVerb.REPLACE, name, right)
@@ -167,7 +167,10 @@ def _edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, val
 
 
 def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
-    item, values_by_host = (f"queue {request.queue}: remote", queue_pairs_by_host(queue.get("complex_values", "")))
+    item, values_by_host = (
+        f"queue {request.queue}: remote",
+        parse_qconf_pairs_by_host(queue.get("complex_values", "")),
+    )
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
     if not wrong:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"remote={values_by_host[0][1]['remote']}")
@@ -212,7 +215,7 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
 def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
     """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
-    listed = {where: parse_qconf_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))}
+    listed = {where: parse_qconf_words(value) for where, value in qconf_queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
             wrong = [where for where, names in listed.items() if name in names]

@@ -11,7 +11,7 @@ from math import inf
 
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueOffer
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
@@ -112,7 +112,7 @@ def queue_order_finding(
 
 def queue_rank_reason(offer: TransferQueueOffer, order: QueueOrder) -> str:
     """Return the figures that decide a transfer queue's rank."""
-    heard = f"{offer.pending} waiting, {offer.free_slots} of {with_noun(offer.slots, 'slot')} free"
+    heard = f"{offer.pending} waiting, {offer.free_slots} of {number_with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 

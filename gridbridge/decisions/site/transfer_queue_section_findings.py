@@ -13,8 +13,8 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEditVerb,
     WantedTransferQueue,
 )
-from gridbridge.model.status_report import with_noun
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 
 MESSAGES_A_SLOT = 4  # record, intent, end and closing of a job may be in the spool at once
 EDITOR = "gridbridge.config.edit"
@@ -24,7 +24,7 @@ FEWER = "or give the queues fewer slots"
 def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
     """Check the values of a transfer queue's section; other keys are kept."""
     section = policy.queues.get(request.queue)
-    unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
+    unset = TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(
         section or unset,
         cluster=request.remote,
@@ -72,11 +72,11 @@ def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) ->
     return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
-def _shown(queue: TransferQueue) -> str:
-    return f"{with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
+def _shown(queue: TransferQueueSection) -> str:
+    return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
-def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
+def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple[str, ...]:
     """Return the changed keys of a queue's section, one line of TOML each."""
     pairs = ((key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right))
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)

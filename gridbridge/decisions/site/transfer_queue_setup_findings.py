@@ -28,8 +28,8 @@ from gridbridge.model.qconf_attributes import (
     is_transfer_queue,
     is_true_in_qconf,
     parse_qconf_pairs,
+    parse_qconf_pairs_by_host,
     parse_qconf_words,
-    queue_pairs_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
@@ -126,7 +126,7 @@ def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     """Remove `remote` from the local queues, then from the table of complexes."""
     for name, queue in situation.home.queues.items():
-        for where, values in queue_pairs_by_host(queue.get("complex_values", "")):
+        for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
             remote = values.get(REMOTE)
             if remote is not None and not is_true_in_qconf(remote):
                 yield SetupEdit(

@@ -145,7 +145,9 @@ def update_breaker(
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
         return forget_submission_failures(breaker)
-    return count_fast_failure(breaker, observation, have_other_owners_jobs(observation, transfers), now, policy)
+    return count_failure_and_close_queues(
+        breaker, observation, is_cluster_used_by_other_owner(observation, transfers), now, policy
+    )
 
 
 def clear_owner_breaker_failures(
@@ -163,7 +165,7 @@ def clear_owner_breaker_failures(
     return replace(breaker, failed=failed)
 
 
-def have_other_owners_jobs(observation: BreakerEvidence, transfers: Iterable[Transfer]) -> bool:
+def is_cluster_used_by_other_owner(observation: BreakerEvidence, transfers: Iterable[Transfer]) -> bool:
     """Say whether another owner has a proved transfer to the observed cluster."""
     return any(
         transfer.remote == observation.cluster
@@ -173,7 +175,7 @@ def have_other_owners_jobs(observation: BreakerEvidence, transfers: Iterable[Tra
     )
 
 
-def count_fast_failure(
+def count_failure_and_close_queues(
     breaker: PublishedClusterBreaker,
     observation: BreakerEvidence,
     has_others: bool,
@@ -222,7 +224,9 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
     return replace(breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted))
 
 
-def first_probe_times(breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+def first_probe_time_of_each_owner(
+    breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
+) -> dict[str, datetime]:
     """Return the start of each owner's first probe, the first job after the pause.
 
     Only transfers that the home job list has proved are probes.
@@ -235,7 +239,7 @@ def first_probe_times(breaker: PublishedClusterBreaker, transfers: Iterable[Tran
     return since
 
 
-def are_queues_closed(
+def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
     """Say whether a breaker keeps queues closed, in its pause or during a probe.

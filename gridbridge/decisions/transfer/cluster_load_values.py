@@ -4,11 +4,11 @@ from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues
+from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 
-def cluster_load_values(
+def remote_cluster_load_values(
     remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
 ) -> dict[str, str]:
     """Return the load values that the sensor reports about a remote cluster.
@@ -23,7 +23,7 @@ def cluster_load_values(
 
 def find_local_only_queues(
     queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
-) -> LocalOnlyQueues | None:
+) -> NonForwardingQueues | None:
     """Return a cluster's queues that send no jobs on; None if no queue sends, or all.
 
     A queue that sends jobs on from a single host counts as sending, as does each of our own
@@ -35,4 +35,4 @@ def find_local_only_queues(
     if not onward or not local:
         return None
     names = ",".join(sorted({queue.queue for queue in local}))
-    return LocalOnlyQueues(queues=names, all_say="yes" if all(queue.says_stay for queue in local) else "")
+    return NonForwardingQueues(queues=names, all_say="yes" if all(queue.says_stay for queue in local) else "")

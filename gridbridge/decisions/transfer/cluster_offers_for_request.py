@@ -6,14 +6,14 @@ Engine would refuse the whole job, is omitted with a note.
 
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.job_request import JobRequest, format_resource_condition, split_name_and_relation
+from gridbridge.model.job_request import JobRequest, format_sql_condition_for_people, split_property_and_sql_relation
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 
 WILD = frozenset("*?[")
 LEVEL = "/"  # prefix of an OAR resource level
 
 
-def require_cluster_offers_request(
+def drop_unoffered_soft_requests(
     request: HomeOrRemoteRequest, vocabulary: NamesOfferedByCluster, remote: str
 ) -> HomeOrRemoteRequest:
     """Return a job's request without soft resources that the remote cluster lacks.
@@ -53,17 +53,17 @@ def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: Jo
     Grid Engine compares only strings with an expression (complex(5)), so a number allows neither
     inequality nor alternatives.
     """
-    split = [(pair, *split_name_and_relation(pair[0])) for pair in request.hard]
+    split = [(pair, *split_property_and_sql_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
     conditions = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
     conditions += [pair for clause in request.either for pair in clause]
     return tuple(
-        dict.fromkeys(format_resource_condition(*pair) for pair in conditions if _is_number(pair[0], vocabulary))
+        dict.fromkeys(format_sql_condition_for_people(*pair) for pair in conditions if _is_number(pair[0], vocabulary))
     )
 
 
 def _is_number(name: str, vocabulary: NamesOfferedByCluster) -> bool:
-    bare = split_name_and_relation(name)[0]
+    bare = split_property_and_sql_relation(name)[0]
     return _is_in(bare, vocabulary.resource) and not _is_in(bare, vocabulary.string)
 
 
@@ -80,7 +80,7 @@ def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:
 
 
 def _bare(name: str) -> str:
-    bare = split_name_and_relation(name)[0].removeprefix(LEVEL)
+    bare = split_property_and_sql_relation(name)[0].removeprefix(LEVEL)
     return bare if bare == name else bare.lower()
 
 

@@ -64,7 +64,7 @@ def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
 
 
-def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
+def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
     """Say whether everybody may see a transfer: its owner is proved or not refuted."""
     return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
 
@@ -88,12 +88,12 @@ def usage_records_of_proved_owner(
     ]
 
 
-def newest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
+def drop_oldest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
     """Return a task's newest transfer attempts and the number of omitted attempts."""
     return attempts[-most:], max(0, len(attempts) - most)
 
 
-def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
+def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
     """Return a history's first and last events and the number of omitted events."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     if not left_out:

@@ -16,10 +16,10 @@ from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecis
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import OrphanRemoteJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
-from gridbridge.model.transfer_name import PREFIX, TransferId, parse_transfer_name
+from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
 NO_GRACE = timedelta()  # a job that waits after its recorded end waits for a second run
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds
@@ -39,7 +39,7 @@ def plan_outliving_job_deletions(
             yield TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanJob]:
+def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanRemoteJob]:
     """Find held remote jobs under our transfer names that no transfer has recorded.
 
     A transfer with remote id 0 is still being submitted, so its held job is no orphan. Only a
@@ -54,7 +54,9 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
             if why := _orphaned(row, name in open_names, situation.now):
-                yield OrphanJob(cluster=remote.cluster, job_id=row.job_id, name=row.name, owner=row.owner, why=why)
+                yield OrphanRemoteJob(
+                    cluster=remote.cluster, job_id=row.job_id, name=row.name, owner=row.owner, why=why
+                )
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
@@ -104,7 +106,7 @@ def _orphaned(row: JobListRow, is_open: bool, now: datetime) -> str:
     return "no transfer with the job's name is open" if is_old else ""
 
 
-def _our_name(row: JobListRow, home: str) -> TransferId | None:
+def _our_name(row: JobListRow, home: str) -> TransferAttemptId | None:
     if not row.name.startswith(f"{PREFIX}.{home}."):
         return None
     try:

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.states import JobStateFact
-from gridbridge.model.status_report import format_duration, with_noun
-from gridbridge.model.transfer.claim import JOB, is_claim_granted_by_home
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.status_report import format_duration, number_with_noun
+from gridbridge.model.transfer.claim import JOB, does_claim_need_home_grant
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -36,10 +36,10 @@ class TaskRecall:
     why: str
 
 
-def plan_recalls(
+def plan_recalls_into_home_slots(
     transfers: Iterable[Transfer],
     situation: TransferDecisionInputs,
-    queues: Mapping[str, TransferQueue],
+    queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[TaskRecall]:
@@ -58,7 +58,7 @@ def plan_recalls(
 def recalls_if_all_slots_were_free(
     transfers: Iterable[Transfer],
     situation: TransferDecisionInputs,
-    queues: Mapping[str, TransferQueue],
+    queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
     """Return the tasks to bring home if all home slots were free, first task first.
@@ -71,7 +71,7 @@ def recalls_if_all_slots_were_free(
 def _recallable(
     transfers: Iterable[Transfer],
     situation: TransferDecisionInputs,
-    queues: Mapping[str, TransferQueue],
+    queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
 ) -> list[RecallCandidate]:
     oldest = sorted(transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name))
@@ -94,7 +94,7 @@ def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
 
 
 def _recall_need(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return a task's home slots, the reason for its recall, and the remote load.
 
@@ -131,7 +131,9 @@ def is_remote_job_ready_to_start(row: JobListRow) -> bool:
     return row.state.word == JobStateFact.WAITING
 
 
-def _why(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str) -> str:
+def _why(
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
+) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
     if queue is None or not queue.recall_wait_s or waited < SETTLING:
@@ -145,7 +147,7 @@ def _why(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQ
 
 
 def _slots(needed: int, free: int) -> str:
-    return f"it needs {with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+    return f"it needs {number_with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
@@ -162,7 +164,7 @@ def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int
     return row.slots if row and row.owner == transfer.owner else 0
 
 
-def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None) -> str:
+def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None) -> str:
     """Return the reason to recall a task from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
@@ -187,9 +189,9 @@ def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionI
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a started remote job waits only for its claim grant."""
-    if not is_claim_granted_by_home(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
+    if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.row(transfer)
     if row is None or row.owner != transfer.owner:
@@ -201,7 +203,7 @@ MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun after this t
 RETURN_LIMIT = timedelta(seconds=600)  # time in which a returned task must start at home
 
 
-def why_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
+def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
     """Return the reason why a task can no longer be moved; '' for a movable task."""
     if transfer.is_over or transfer.verdict:
         return "it has ended there"
@@ -218,7 +220,7 @@ def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs
     return situation.at_home(transfer) is not None
 
 
-def describe_returned_task(transfer: Transfer, situation: TransferDecisionInputs) -> str:
+def describe_move_end_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> str:
     """Describe how the move of a returned task ended at home; '' for a waiting task."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:

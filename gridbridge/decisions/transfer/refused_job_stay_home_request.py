@@ -11,7 +11,7 @@ from gridbridge.model.transfer.guard import (
     OPERATORS,
     Pairs,
     asks_for_remote,
-    may_include_queue,
+    may_queue_list_include,
     restrict_request_to_home,
 )
 
@@ -79,6 +79,6 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some
     hosts, gives no. A job without an eligible queue gets no, which is Grid Engine's default.
     """
-    says = [rerun for name, rerun in own.items() if may_include_queue(queues, name)]
+    says = [rerun for name, rerun in own.items() if may_queue_list_include(queues, name)]
     may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)
     return YES if may else NO

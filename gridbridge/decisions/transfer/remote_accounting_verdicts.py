@@ -7,7 +7,7 @@ from gridbridge.decisions.transfer.refused_job_stay_home_request import YES
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.job import JobEnd
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
-from gridbridge.model.transfer.claim import FENCED, JOB, is_claim_granted_by_home
+from gridbridge.model.transfer.claim import FENCED, JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import (
     TransferFailureCause,
@@ -19,7 +19,7 @@ from gridbridge.model.transfer_message import (
 FENCED_STATUS = 199  # exit status of grant.sh for a job without a claim grant
 
 
-def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
+def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     """Return the verdict for the home job from the remote accounting record.
 
     The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
@@ -35,7 +35,7 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
         wallclock_s=_amount_text(end.wallclock_s),
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
-    if end.exit_status == FENCED_STATUS and lacks_claim_grant(transfer):
+    if end.exit_status == FENCED_STATUS and did_job_lack_claim_grant(transfer):
         reason = f"fenced at {transfer.remote}: it got no grant"
         return verdict.but(
             outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED, reason=reason
@@ -68,9 +68,9 @@ def _amount_text(amount: float | None) -> str:
     return "" if amount is None else f"{amount:g}"
 
 
-def lacks_claim_grant(transfer: Transfer) -> bool:
+def did_job_lack_claim_grant(transfer: Transfer) -> bool:
     """Say whether a remote job never ran because its claim got no grant."""
-    return is_claim_granted_by_home(transfer.claim) and transfer.claimed != JOB
+    return does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
 
 
 SIGNALLED = 128  # an exit status above 128 stands for a signal

@@ -68,7 +68,9 @@ class HomeOrRemoteRequest:
         return f"{type(self).__name__}({values})"
 
 
-def translate_request(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> HomeOrRemoteRequest:
+def map_request_to_remote_cluster(
+    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
+) -> HomeOrRemoteRequest:
     """Translate a job's request for a cluster; UnmappableRequest if impossible."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
@@ -93,7 +95,9 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
     the default.
     """
     names = {
-        resource_long_name(name) for name, value in request.hard if not grid_engine_amounts.is_unlimited_amount(value)
+        resource_long_name(name)
+        for name, value in request.hard
+        if not grid_engine_amounts.is_unlimited_grid_engine_amount(value)
     }
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names]
     for name, rule in missing:
@@ -124,7 +128,11 @@ def _larger(name: str, first: str, second: str) -> str:
 
 
 def _size(value: str) -> float:
-    return float("inf") if grid_engine_amounts.is_unlimited_amount(value) else grid_engine_amounts.parse_amount(value)
+    return (
+        float("inf")
+        if grid_engine_amounts.is_unlimited_grid_engine_amount(value)
+        else grid_engine_amounts.parse_grid_engine_amount(value)
+    )
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
@@ -149,15 +157,15 @@ def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
     """Return a resource request in remote name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
-    if grid_engine_amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
+    if grid_engine_amounts.is_unlimited_grid_engine_amount(value) and (rule.scale or rule.unit or is_ordered):
         return ()
     if not rule.scale and not rule.unit:
         return ((target, _plain(value) if is_ordered else value),)
     try:
-        number = grid_engine_amounts.parse_amount(value) * float(rule.scale or 1)
+        number = grid_engine_amounts.parse_grid_engine_amount(value) * float(rule.scale or 1)
     except ParseError as error:
         raise UnmappableRequest(f"{name}: {error}") from error
-    amount = grid_engine_amounts.format_amount(number, rule.unit)
+    amount = grid_engine_amounts.format_grid_engine_amount(number, rule.unit)
     return ((target, grid_engine_amounts.strip_memory_unit(amount) if rule.relation else amount),)
 
 
@@ -166,7 +174,7 @@ def _plain(value: str) -> str:
     if ":" not in value and value[-1:] not in grid_engine_amounts.MULTIPLIERS:
         return value
     try:
-        return grid_engine_amounts.format_amount(grid_engine_amounts.parse_amount(value), "")
+        return grid_engine_amounts.format_grid_engine_amount(grid_engine_amounts.parse_grid_engine_amount(value), "")
     except ParseError:
         return value
 
@@ -209,7 +217,7 @@ Groups = tuple[tuple[int, int], ...]  # (node count, slots on each); 0 nodes: an
 ONE_NODE: Groups = ()  # all slots on one node
 
 
-def spread_slots_over_nodes(slots: int, spread: str, nodes: int) -> Groups:
+def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
     """Return OAR resource groups for `slots` slots on a cluster of `nodes` nodes.
 
     With a fixed number of slots on each node, a last group of one node has the rest. Round robin

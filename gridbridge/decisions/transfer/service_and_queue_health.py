@@ -14,7 +14,7 @@ from gridbridge.model.published import (
     PublishedTransferQueue,
 )
 from gridbridge.model.states import QueueInstanceStateFact
-from gridbridge.model.status_report import ClusterStatusReport, TransferQueueReport, format_duration, with_noun
+from gridbridge.model.status_report import ClusterStatusReport, TransferQueueReport, format_duration, number_with_noun
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
@@ -54,11 +54,11 @@ def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
-    first = first_configuration_problem(configuration.refused)
+    first = summarize_config_problems(configuration.refused)
     return f"the service has an older gridbridge.toml, because it refuses the new file: {first}"
 
 
-def first_configuration_problem(problems: Sequence[str]) -> str:
+def summarize_config_problems(problems: Sequence[str]) -> str:
     """Return the first problem of a gridbridge.toml and the number of other problems."""
     first, *more = problems
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
@@ -72,11 +72,11 @@ def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) 
         taken_at=cluster.taken_at,
         waiting=cluster.pending,
         free_slots=cluster.free_slots,
-        why=cluster_silence(cluster, now) or _freshness(cluster, now),
+        why=describe_cluster_silence(cluster, now) or _freshness(cluster, now),
     )
 
 
-def drain_reason(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Describe a cluster's drain: author, time and reason; '' without a drain."""
     drain = shown.drained.get(cluster)
     if drain is None:
@@ -89,14 +89,14 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
-    jobs = f"{with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
+    jobs = f"{number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
     failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
     if now < breaker.until:
         return f"{failed}. The next job is let in {format_duration(breaker.until - now)} from now."
     return f"{failed}. One job is let in."
 
 
-def cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
+def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
     """Describe a cluster's silence, its begin and cause; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
@@ -151,15 +151,15 @@ def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnaps
         return "its load values are too old"
     if shown.service and shown.service.full:
         return shown.service.full
-    if why := drain_reason(route.cluster, shown, now):
+    if why := describe_cluster_drain(route.cluster, shown, now):
         return why
     prefix = f"gb_{route.cluster.replace('-', '_')}"
     if shown.load.values.get(f"{prefix}_up") != "1":
-        quiet = cluster_silence(shown.clusters.get(route.cluster), now)
+        quiet = describe_cluster_silence(shown.clusters.get(route.cluster), now)
         failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     pending = int(shown.load.values.get(f"{prefix}_pending", 0))
     if pending >= route.pending_limit:
-        waiting = with_noun(pending, "job waits", "jobs wait")
+        waiting = number_with_noun(pending, "job waits", "jobs wait")
         return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
     return ""

@@ -21,7 +21,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
     TransferOutcome,
     find_key_of_too_long_value,
-    shorten_reason,
+    shorten_reason_for_storage,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -61,7 +61,7 @@ def apply_starter_message(
     """Apply a spool message to its transfer; `record` is the path of the message's file."""
     if reason := invalid_message_value(message):
         return RejectedStarterMessage(what=message.transfer, reason=reason)
-    message = message.but(reason=shorten_reason(message.reason))
+    message = message.but(reason=shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == record:
             return transfer  # a restarted poller reads an old spool record a second time
@@ -135,7 +135,7 @@ def transfer_for_restarted_task(
     return TransferMessage(kind=TransferMessageKind.RECORD, transfer=str(transfer_id))
 
 
-def is_job_number_reused(message: TransferMessage, submitted: str) -> bool:
+def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
     """Say whether home has reused a transfer's job number since the transfer's record.
 
     The asking job was not rescheduled, so its submission time must equal the recorded time.

@@ -27,20 +27,20 @@ UNSTARTED = timedelta(seconds=30)  # longest delay of a started job's accounting
 NUMBER_REUSED = "another job at home has the job number by now"
 
 
-def plan_transfers(
+def update_and_plan_transfers(
     transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
 ) -> TransferRoundPlan:
     """Return the transfers as updated from snapshots, and each transfer's actions."""
     observed, actions = [], []
     for transfer in transfers:
         row = situation.at_home(transfer)
-        now_known = update_transfer_from_answers(transfer, situation, row)
+        now_known = update_transfer_from_snapshots(transfer, situation, row)
         observed.append(now_known)
         actions += decide_transfer_actions(now_known, situation, policy, row)
     return TransferRoundPlan(transfers=tuple(observed), actions=tuple(actions))
 
 
-def update_transfer_from_answers(
+def update_transfer_from_snapshots(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> Transfer:
     """Return the transfer updated from the newest snapshots of both clusters.
@@ -160,7 +160,7 @@ def _delete_and_close(
     return [_action(act, transfer, f"{why}, and no remote job lives at {transfer.remote}")]
 
 
-def is_deleted_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether home deletes a transfer's task or no longer lists the task."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
@@ -286,7 +286,7 @@ def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datet
     return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
 
 
-def look_up_pushed_ends(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
+def plan_pushed_end_lookups(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
     """Return end look-ups for pushed ids of a cluster's jobs without a verdict."""
     return [
         _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed its end")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.transfer.service_and_queue_health import cluster_silence
+from gridbridge.decisions.transfer.service_and_queue_health import describe_cluster_silence
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
@@ -108,7 +108,7 @@ def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now:
     """Describe the event that a transfer without a known end waits for."""
     if transfer.desired == DesiredLocalJobState.DEAD:
         return f"{transfer.remote} to delete its job there: it was deleted here"
-    if quiet := cluster_silence(shown.clusters.get(transfer.remote), now):
+    if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
         return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
     if transfer.phase == StarterPhase.SUBMITTING:
         return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"

@@ -6,13 +6,13 @@ A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever wi
 from collections.abc import Set
 from fnmatch import fnmatchcase
 
-from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
-def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section: str) -> str:
+def why_cluster_refuses_owner(owner: str, users: RemoteAccountNames, account: str, section: str) -> str:
     """Return the reason why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:
@@ -20,7 +20,9 @@ def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section:
     return f"{owner} has no account in [{section}]"
 
 
-def why_queue_refuses_job(queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]) -> str:
+def why_queue_refuses_job(
+    queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
+) -> str:
     """Return the reason why a queue refuses a job of a member of `groups`; else ''."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):

@@ -30,7 +30,7 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     return not wants_more and (is_exit or ended.verdict.outcome == TransferOutcome.SIGNAL)
 
 
-def does_ended_task_wait_again(ended: Transfer, local: ClusterSnapshot) -> bool:
+def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether the task of an ended transfer waits at home again."""
     row = find_home_task_of_transfer(ended, local)
     return is_home_answer_after_task_end(ended, local) and row is not None and row.state.is_put_back
@@ -43,7 +43,7 @@ def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: Transf
     return last if is_known and message.restarted == RESTARTED_ANSWER else None
 
 
-def is_ended_task_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
+def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether home no longer lists an ended transfer's task, so home has the end."""
     return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
@@ -64,14 +64,14 @@ class GuardRelevantRequest:
     queues: str  # the owner's queue list, even while the service restricts the job's queues
 
 
-def transfers_without_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
+def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the names of transfers whose running local tasks lack the guarding hold."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
-def jobs_with_guard_not_in_state(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
+def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose guard is no hold and so is missing in qstat's states."""
     hidden = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local))
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))

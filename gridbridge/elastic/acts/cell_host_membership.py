@@ -30,7 +30,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceReque
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer_route import Away, GridEngineCell, OarServer
+from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def enable_node_queues(
 class GridEngineHostMembership:
     """Adds execution hosts to one Grid Engine cell, and removes them (ExecutionHostMembership)."""
 
-    cell: GridEngineCell
+    cell: GridEngineCellAccess
     preparing: NewMachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
@@ -301,12 +301,12 @@ def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
 
 
 def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
-    cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
+    cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
 
 
 def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:
-    return OarNodePower(look_at=partial(node_power.query_node_facts, cast("OarServer", cluster)))
+    return OarNodePower(look_at=partial(node_power.query_node_facts, cast("OarServerAccess", cluster)))
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {

@@ -15,7 +15,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import safe_files
 from gridbridge.shell.runner import quote_for_sh
 
@@ -29,7 +29,7 @@ class NewMachineBootstrap:
     """The bootstrap steps of one site, run on new machines over ssh."""
 
     settings: MachineBootstrapSection
-    cell: GridEngineCell
+    cell: GridEngineCellAccess
     port: int = 22
     folder: str = BOOTSTRAP
 
@@ -59,9 +59,11 @@ class NewMachineBootstrap:
             key_file=self.settings.key,
             port=self.port,
         )
-        with new_machine_ssh.log_in_to_new_machine(machine) as client:
+        with new_machine_ssh.log_in_to_new_machine_by_ssh(machine) as client:
             for step, text in texts.items():
-                new_machine_ssh.run_on_new_machine(client, self._command(step), text.encode(), self.settings.timeout_s)
+                new_machine_ssh.run_on_new_machine_by_ssh(
+                    client, self._command(step), text.encode(), self.settings.timeout_s
+                )
 
     def _command(self, step: str) -> str:
         """Return the command line for the remote shell; the script is an argument."""

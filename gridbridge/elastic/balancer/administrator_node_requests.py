@@ -16,8 +16,8 @@ from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
-from gridbridge.model.status_report import RecordedDecision
-from gridbridge.shell.process_account import become_account
+from gridbridge.model.status_report import JournalledProgramDecision
+from gridbridge.shell.process_account import switch_process_to_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 
@@ -60,7 +60,7 @@ def record_node_change_request(
         return node
 
 
-def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
+def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
     """Load the last rounds that changed a node, the oldest first."""
     with _opened(path, is_unchanged=True) as database:
         decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)
@@ -71,7 +71,7 @@ def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tup
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
     """Open the state file as the balancer's account; root changes to this account."""
     if path == BALANCE_STATE:
-        become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
+        switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
     database = StateFile.open(f"sqlite:///{path}", is_unchanged=is_unchanged)

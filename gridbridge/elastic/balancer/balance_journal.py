@@ -15,7 +15,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]
@@ -36,12 +36,12 @@ def balancer_round_journal_entry(
     if not plan.done:
         return None
     inputs = {
-        "world": encode_model_value(world),
-        "patience": encode_model_value(patience),
-        "plan": encode_model_value(plan.plan),
-        "rules": encode_model_value(rules),
-        "asked": encode_model_value(requests),
-        "rest": encode_model_value(plan.rest) if plan.rest else None,
+        "world": model_value_to_json(world),
+        "patience": model_value_to_json(patience),
+        "plan": model_value_to_json(plan.plan),
+        "rules": model_value_to_json(rules),
+        "asked": model_value_to_json(requests),
+        "rest": model_value_to_json(plan.rest) if plan.rest else None,
         "ended": list(plan.master_ended),
         "done": list(plan.done),
     }
@@ -51,17 +51,17 @@ def balancer_round_journal_entry(
 def replay_balancer_round_decision(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
-        decode_model_value(situation["world"], BalancerNodesSnapshot),
-        decode_model_value(situation["patience"], NodeLifecycleTimeouts),
+        model_value_from_json(situation["world"], BalancerNodesSnapshot),
+        model_value_from_json(situation["patience"], NodeLifecycleTimeouts),
     )
     due = node_acts_from_balance_plan.plan_due_node_acts(
         world,
-        decode_model_value(situation["plan"], BalancePlan),
-        decode_model_value(situation["rules"], BalanceSection),
+        model_value_from_json(situation["plan"], BalancePlan),
+        model_value_from_json(situation["rules"], BalanceSection),
         patience,
-        decode_model_value(situation["asked"], AdministratorNodeRequests)
+        model_value_from_json(situation["asked"], AdministratorNodeRequests)
         if situation["asked"]
         else NO_ADMINISTRATOR_REQUESTS,
-        decode_model_value(situation["rest"], StandbyOrWakePlan) if situation["rest"] else None,
+        model_value_from_json(situation["rest"], StandbyOrWakePlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]

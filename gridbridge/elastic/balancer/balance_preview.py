@@ -55,7 +55,7 @@ def preview_balance_plan(
     ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting
     limits.
     """
-    policy = users_configuration.load_folder_or_site_config(folder, path)
+    policy = users_configuration.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if folder:
         return _decided(situation, policy, options, is_live=False)
@@ -133,7 +133,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 def load_home_cluster_config(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
-    return users_configuration.load_requiring_home_cluster(path)
+    return users_configuration.load_config_with_home_cluster(path)
 
 
 def apply_command_line_rules(
@@ -148,7 +148,7 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
 
     Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
     """
-    policy = users_configuration.load_requiring_home_cluster(path)
+    policy = users_configuration.load_config_with_home_cluster(path)
     observed_or_saved_cell.save_balancer_round_inputs(policy, folder, now)
 
 
@@ -196,7 +196,7 @@ def explain_balance_of_job_or_host(
     `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
     the errors of `preview_balance_plan`.
     """
-    policy = users_configuration.load_folder_or_site_config(folder, path)
+    policy = users_configuration.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes))
@@ -206,7 +206,7 @@ def explain_balance_of_job_or_host(
     explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
         tags = tags_by_short_host_name(
-            host_tags.query_home_cluster_host_tags(users_configuration.load_requiring_home_cluster(path))
+            host_tags.query_home_cluster_host_tags(users_configuration.load_config_with_home_cluster(path))
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation

@@ -57,7 +57,7 @@ from gridbridge.program import cycle, service_process
 from gridbridge.program.decision_journal import DecisionJournalEntry
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.process_account import become_account, drop_root_to_account
+from gridbridge.shell.process_account import drop_root_to_account, switch_process_to_account
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
 from gridbridge.state.database import StateFile
 
@@ -143,11 +143,11 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
 def start_acting_balancer(options: BalancerRunOptions) -> None:
     """Become the balancer's account, open the log, and take the lock."""
     require_balancer_can_act(options)
-    become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
         oar_nodes.require_oar_energy_saving_off()
     os.chdir("/")
-    service_process.start_service_log(options.policy)
+    service_process.start_service_log_on_stderr(options.policy)
     cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)
 
 

@@ -8,7 +8,7 @@ from gridbridge.decisions.elastic.node_acts_from_balance_plan import Administrat
 from gridbridge.elastic.store.balancer_node_tables import BalancerFactRows, BalancerNodeRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerHostClocks, PoolFailureRecord
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.database import StateFile
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
@@ -30,11 +30,11 @@ class BalancerStateRows:
         The shift is one transaction.
         """
         row = self._facts.all(CLOCKS).get("")
-        by = clock_step.measure_clock_step(decode_model_value(row, BalancerHostClocks) if row else None, clocks)
+        by = clock_step.measure_clock_step(model_value_from_json(row, BalancerHostClocks) if row else None, clocks)
         with self.database.transaction():
             if by:
                 self._change(clock_step.time_shifter(by))
-            self._facts.put(CLOCKS, encode_model_value(clocks))
+            self._facts.put(CLOCKS, model_value_to_json(clocks))
         return by
 
     def _change(self, change: clock_step.TimeChange) -> None:
@@ -61,7 +61,7 @@ class BalancerStateRows:
     def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
         by_pool = {
-            pool: decode_model_value(record, PoolFailureRecord) for pool, record in self._facts.all(POOL).items()
+            pool: model_value_from_json(record, PoolFailureRecord) for pool, record in self._facts.all(POOL).items()
         }
         if now is None:
             return by_pool
@@ -75,7 +75,7 @@ class BalancerStateRows:
         for pool in self.records().keys() - records.keys():
             self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
-            self._facts.put(f"{POOL}{pool}", encode_model_value(record))
+            self._facts.put(f"{POOL}{pool}", model_value_to_json(record))
 
     def asked(self) -> AdministratorNodeRequests:
         """Return the administrators' pending requests by kind."""
@@ -144,7 +144,7 @@ class BalancerStateRows:
     def _months(self) -> Mapping[str, float]:
         """Return the cost of nodes by month."""
         spent = self._facts.all(LAST).get("", {}).get("spent", {})
-        return decode_model_value(spent, dict[str, float])
+        return model_value_from_json(spent, dict[str, float])
 
     def last_round(self) -> datetime | None:
         """Return the time of the last round."""
@@ -184,11 +184,11 @@ class BalancerStateRows:
 
     def _watched(self) -> list[tuple[int, WaitingJobsHistory]]:
         rows = self._facts.all(WATCHED).get("", {})
-        return [(int(job), decode_model_value(row, WaitingJobsHistory)) for job, row in rows.items()]
+        return [(int(job), model_value_from_json(row, WaitingJobsHistory)) for job, row in rows.items()]
 
     def keep_watched(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
-        self._facts.put(WATCHED, {str(job): encode_model_value(observation) for job, observation in watched.items()})
+        self._facts.put(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})
 
 
 def _month(now: datetime) -> str:

@@ -9,7 +9,7 @@ from gridbridge.elastic.acts import ended_tasks_from_accounting
 from gridbridge.elastic.acts import ended_tasks_from_accounting as kept
 from gridbridge.elastic.store import balancer_statistics_file
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, RecentlyEndedTasks, minute_since_epoch
 
@@ -28,7 +28,7 @@ class BalancerStatisticsPaths:
     stats: str = ""  # statistics file that gets a row each round; empty: none
 
 
-def local_accounting_file_path(cluster: Cluster, name: str) -> str:
+def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
     """Return the path of a local cluster's accounting file."""
     settings = cluster.filled(name)
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"

@@ -50,7 +50,7 @@ def preview_squeeze(
     Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal
     reserve above the target reserve.
     """
-    policy = users_configuration.load_folder_or_site_config(folder, path)
+    policy = users_configuration.load_config_of_folder_or_site(folder, path)
     rules = policy.squeeze
     rules = replace(
         rules,
@@ -135,6 +135,6 @@ def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = C
     Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and
     CommandFailed.
     """
-    policy = users_configuration.load_requiring_home_cluster(path)
+    policy = users_configuration.load_config_with_home_cluster(path)
     host_tags.require_home_execution_host(policy, host)
     return host_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from gridbridge.cli import plot_files
-from gridbridge.cli.plot_files import format_time_axis, time_axis_position
+from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 
@@ -146,7 +146,7 @@ def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatisti
         axes.spines[side].set_visible(False)
     if rows[0].at == rows[-1].at:
         axes.set_xlim(*(time_axis_position(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
-    format_time_axis(axes)
+    label_local_time_axis(axes)
 
 
 def _value_text(picture: BalancePlot, value: float) -> str:

@@ -40,7 +40,7 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power
       gridbridge balance power --apply
     """
-    policy = users_configuration.load_requiring_home_cluster(path)
+    policy = users_configuration.load_config_with_home_cluster(path)
     outcomes = service.apply_oar_power_requests(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
         output.print_json(

@@ -228,4 +228,4 @@ def _nothing() -> None:
 
 def main() -> None:
     """Run gridbridge-balance's command line; errors end with a documented exit status."""
-    error_boundary.run_program(balance, "gridbridge-balance")
+    error_boundary.run_command_reporting_errors(balance, "gridbridge-balance")

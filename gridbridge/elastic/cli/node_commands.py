@@ -10,15 +10,15 @@ from gridbridge.cli.shared_options import (
     CONFIG_FILE,
     FROM,
     JSON,
-    config_path_unless_snapshot,
-    exit_75_without_answer,
+    config_path_unless_from_folder,
+    exit_75_without_cluster_answer,
     format_local_time,
 )
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerJobOrHostExplanation, BalancerStateOverview
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 UNKNOWN = 1
 COMING = tuple(state for state in ElasticNodeState if state.is_coming)
@@ -51,7 +51,9 @@ def status(is_json: bool) -> None:
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
-            output.print_line(f"pool {pool}: {with_noun(record.failures, 'node')} in a row failed, the last at {at}")
+            output.print_line(
+                f"pool {pool}: {number_with_noun(record.failures, 'node')} in a row failed, the last at {at}"
+            )
     output.print_line(
         f"last round {format_local_time(overview.last_round, now)}, spent this month {overview.spent:.2f}"
     )
@@ -77,10 +79,12 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     """
     from gridbridge.elastic.balancer import balance_preview as service
 
-    path = config_path_unless_snapshot(folder, path)
+    path = config_path_unless_from_folder(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
-    explanation = exit_75_without_answer(lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path))
+    explanation = exit_75_without_cluster_answer(
+        lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
+    )
     for unseen in explanation.unseen:
         output.print_error(unseen)
     _tell(explanation, now, is_json=is_json)

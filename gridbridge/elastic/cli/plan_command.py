@@ -12,8 +12,8 @@ from gridbridge.cli.shared_options import (
     JSON,
     FiniteNumberRange,
     add_options,
-    config_path_unless_snapshot,
-    exit_75_without_answer,
+    config_path_unless_from_folder,
+    exit_75_without_cluster_answer,
 )
 from gridbridge.elastic.balancer import balance_preview as service
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
@@ -89,8 +89,8 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
-    path = config_path_unless_snapshot(folder, path)
-    report = exit_75_without_answer(
+    path = config_path_unless_from_folder(folder, path)
+    report = exit_75_without_cluster_answer(
         lambda: service.preview_balance_plan(service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path)
     )
     for unseen in report.unseen:
@@ -118,7 +118,7 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
+    exit_75_without_cluster_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
     warn_if_balancer_nodes_unreadable()
     if is_json:
         output.print_json({"folder": folder})

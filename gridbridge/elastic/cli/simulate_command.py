@@ -20,7 +20,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
@@ -53,7 +53,7 @@ OPTIONS = (
     click.option(
         "--plot",
         metavar="FILE",
-        callback=plot_files.check_plot_file_name,
+        callback=plot_files.require_image_file_suffix,
         help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
     ),
     _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
@@ -223,7 +223,7 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
     """Report the invalid lines of a workload file, one line for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
-            faulty = f"{with_noun(len(numbers), 'line')} with {why.value}"
+            faulty = f"{number_with_noun(len(numbers), 'line')} with {why.value}"
             are = "are" if len(numbers) > 1 else "is"
             shown = ", ".join(map(str, numbers[:TOLD_LINES]))
             more = ", ..." if len(numbers) > TOLD_LINES else ""
@@ -246,7 +246,7 @@ def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> N
 
 
 def _sentence(comparison: service.ReplayPolicyComparison) -> str:
-    parts = [with_noun(len(comparison.workload.tasks), "task")]
+    parts = [number_with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items()))
     return f"{comparison.name}: {', '.join(parts)}"
 

@@ -13,8 +13,8 @@ from gridbridge.cli.shared_options import (
     JSON,
     FiniteNumberRange,
     add_options,
-    config_path_unless_snapshot,
-    exit_75_without_answer,
+    config_path_unless_from_folder,
+    exit_75_without_cluster_answer,
     refuse_empty_option_value,
 )
 
@@ -131,8 +131,8 @@ def squeeze(
         return
     from gridbridge.elastic.balancer import squeeze_preview as site
 
-    now, path = datetime.now(UTC), config_path_unless_snapshot(folder, path)
-    decision = exit_75_without_answer(
+    now, path = datetime.now(UTC), config_path_unless_from_folder(folder, path)
+    decision = exit_75_without_cluster_answer(
         lambda: site.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
     _tell_site(decision, is_json=is_json)

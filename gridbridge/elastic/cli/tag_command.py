@@ -5,7 +5,7 @@ import re
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE, JSON, exit_75_without_answer
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON, exit_75_without_cluster_answer
 from gridbridge.elastic.balancer import squeeze_preview as service
 
 SUFFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}").fullmatch
@@ -35,7 +35,9 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
     if not SUFFIX(suffix):
         right = "letters, digits, _, . and -, and a letter or digit first"
         raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
-    tags = exit_75_without_answer(lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path))
+    tags = exit_75_without_cluster_answer(
+        lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
+    )
     if is_json:
         output.print_json({"host": host, "tags": list(tags)})
         return

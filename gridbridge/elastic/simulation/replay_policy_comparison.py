@@ -18,7 +18,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayPolicy,
     ReplayWorkload,
 )
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
 SPARE_NODES = (0, 1, 2)  # spare slots, in nodes
@@ -121,7 +121,7 @@ def compare_policies_by_replay(
         workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusionReason.TOO_WIDE
     )
     if not fit.tasks:
-        nodes, slots = (with_noun(terms.max_nodes, "node"), with_noun(terms.slots, "slot"))
+        nodes, slots = (number_with_noun(terms.max_nodes, "node"), number_with_noun(terms.slots, "slot"))
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:

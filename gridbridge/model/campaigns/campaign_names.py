@@ -6,7 +6,7 @@ The first parameter of a task is the task's name. Frequently started programs im
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer_name import is_cluster_name
+from gridbridge.model.transfer_name import is_valid_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"
@@ -50,7 +50,7 @@ class CampaignArrayId:
 def parse_array_name(name: str) -> CampaignArrayId:
     """Parse an array's name, gc.<site>.<campaign>.<array>; ParseError otherwise."""
     parts = name.split(".")
-    is_ours = len(parts) == 4 and parts[0] == PREFIX and is_cluster_name(parts[1])
+    is_ours = len(parts) == 4 and parts[0] == PREFIX and is_valid_cluster_name(parts[1])
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
         raise ParseError(f"{name!r} is not gc.<site>.<campaign>.<array>")
     return CampaignArrayId(parts[1], int(parts[2]), int(parts[3]))

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.speculation import (
     SpeculativeAttempts,
     SupersededAttempts,
 )
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class JobRatioUpdate:
     submitted: int  # sent tasks, until it is known whether they start or wait
 
 
-NO_LIMITS = ArrayLimits()
+NO_LIMITS = ClusterArrayLimits()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -111,7 +111,7 @@ class ClusterCapacity:
     affinity: str = ""  # users and @groups whose campaigns are served first
     slots: int = 0  # slots of all batch queues
     used: int = 0  # slots in use by anybody
-    limits: ArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
+    limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
     is_drained: bool = False  # whether `gridbridge drain` drained the cluster
 
     def free(self, *, is_besteffort: bool) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.key_settings import ASKED, OBJECT_NAME, ConfigTextFormat, QueueRequests, setting
+from gridbridge.model.key_settings import ASKED, OBJECT_NAME, ConfigTextFormat, QueueDefaultRequests, setting
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"
@@ -184,8 +184,8 @@ class SqueezeSection:
     )
     on_each: bool = setting(False, "whether each host has the reserve itself, not all hosts together")
     standard_slots: int = setting(1, "the slots of a standard request", "slots", 1, 100000)
-    standard_request: QueueRequests = setting(
-        QueueRequests(), "what else a standard request asks for on one host: amounts of consumables", form=ASKED
+    standard_request: QueueDefaultRequests = setting(
+        QueueDefaultRequests(), "what else a standard request asks for on one host: amounts of consumables", form=ASKED
     )
     restriction: StandbyNodeSelection = setting(
         StandbyNodeSelection.IDLE,
@@ -202,8 +202,8 @@ class NodePoolSection:
     size: str = setting("", "the size of its nodes; empty: the provider's", form=WORD)
     host_key: str = setting("", "the host key of an image that has its own; empty: it is learnt", form=HOST_KEY)
     slots: int = setting(1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000)
-    resources: QueueRequests = setting(
-        QueueRequests(), "what else a node has: consumables, and values such as arch", form=ASKED
+    resources: QueueDefaultRequests = setting(
+        QueueDefaultRequests(), "what else a node has: consumables, and values such as arch", form=ASKED
     )
     hostgroups: str = setting("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
     queues: str = setting("", "the queues that it joins; empty: those of its host groups", form=QUEUES)
@@ -255,7 +255,9 @@ class MachineProviderSection:
     subnet: str = setting("", "of ec2: the network of its machines", form=WORD)
     security_groups: str = setting("", "of ec2: the ids of their security groups", form=WORDS)
     driver: str = setting("", "of libcloud: the name of its driver", form=WORD)
-    arguments: QueueRequests = setting(QueueRequests(), "of libcloud: further arguments of its driver", form=ARGUMENTS)
+    arguments: QueueDefaultRequests = setting(
+        QueueDefaultRequests(), "of libcloud: further arguments of its driver", form=ARGUMENTS
+    )
     way: PowerSwitchMethod = setting(PowerSwitchMethod.IPMI, "of power: how hosts are switched on and off")
     broadcast: str = setting("", "of power by wake: the address to which the packet is sent", form=PLACE)
 

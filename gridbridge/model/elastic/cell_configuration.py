@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.job_request import resource_long_name
 from gridbridge.model.qconf_attributes import (
-    ValuesByHost,
+    QconfValuesByHost,
     is_besteffort_queue,
     is_transfer_queue,
     parse_qconf_pairs,
+    parse_qconf_values_by_host,
     parse_qconf_words,
-    parse_values_by_host,
 )
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
@@ -184,7 +184,7 @@ class CellQueue:
     is_best_effort: bool = False  # tasks of the queue are preempted for all other tasks
     is_away: bool = False  # a transfer queue, which sends tasks to another cluster
     access: QueueAccessLists = TO_ALL
-    varying: tuple[tuple[str, ValuesByHost], ...] = ()  # all attributes, if a host differs in any
+    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # all attributes, if a host differs in any
 
     @property
     def is_left_out(self) -> bool:
@@ -220,7 +220,7 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Parse a queue from its attributes as printed by qconf(1)."""
-    values = {key: parse_values_by_host(text) for key, text in settings.items() if key != HOSTS}
+    values = {key: parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return CellQueue(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gridbridge.model.key_settings import ABSOLUTE_PATH, CLUSTER_NAME, about, setting
+from gridbridge.model.key_settings import ABSOLUTE_PATH, CLUSTER_NAME, config_key_metadata, setting
 
 GB = 1_000_000_000
 
@@ -60,8 +60,8 @@ class RebalanceSection:
 class StorageAreaSection:
     """A storage area: a folder of a cluster for replicas of users' datasets."""
 
-    cluster: str = field(metadata=about("the cluster whose hosts see it", form=CLUSTER_NAME))
-    path: str = field(metadata=about("the folder, as that cluster sees it", form=ABSOLUTE_PATH))
+    cluster: str = field(metadata=config_key_metadata("the cluster whose hosts see it", form=CLUSTER_NAME))
+    path: str = field(metadata=config_key_metadata("the folder, as that cluster sees it", form=ABSOLUTE_PATH))
     max_bytes: int = setting(0, "the most bytes of one account there; 0: what the filesystem has", "bytes", 0, 10**18)
     bwlimit_kib_per_s: int = setting(0, "the fastest that a copy is carried into it; 0: no limit", "KiB/s", 0, 10**9)
     copies_at_once: int = setting(2, "the most copies of one person that go into it at once", "copies", 1, 1000)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.key_settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, about, setting
+from gridbridge.model.key_settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, config_key_metadata, setting
 
 MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 
@@ -29,7 +29,7 @@ class QueueOrder(StrEnum):
 class SiteSection:
     """Settings of this host and its home cluster, section [site]."""
 
-    cluster: str = field(metadata=about("the name of this site and its cluster", form=CLUSTER_NAME))
+    cluster: str = field(metadata=config_key_metadata("the name of this site and its cluster", form=CLUSTER_NAME))
     service_account: str = setting("gridbridge", "the service's account, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
     min_uid: int = setting(1000, "no program acts as a uid below this one", "", 1, MAX_UID)

@@ -39,6 +39,6 @@ def is_valid_claim_name(text: str) -> bool:
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
-def is_claim_granted_by_home(claim: str) -> bool:
+def does_claim_need_home_grant(claim: str) -> bool:
     """Say whether home holds a claim until home grants the claim to the remote job."""
     return split_claim(claim)[0] == GRANT

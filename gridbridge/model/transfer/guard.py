@@ -60,7 +60,7 @@ def does_list_name_only_queues(queues: str, named: "Collection[str]") -> bool:
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
-def may_include_queue(queues: str, name: str) -> bool:
+def may_queue_list_include(queues: str, name: str) -> bool:
     """Say whether a queue list may include a queue by the queue's name or by a pattern."""
     names = (word.partition("@")[0] for word in queues.split(","))
     return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

@@ -16,8 +16,8 @@ from gridbridge.model.key_settings import (
     OAR_TYPES,
     OBJECT_NAME,
     ConfigTextFormat,
-    QueueRequests,
-    about,
+    QueueDefaultRequests,
+    config_key_metadata,
     setting,
 )
 from gridbridge.model.transfer import request_mapping_rules, staged_paths
@@ -34,7 +34,7 @@ MAX_SLOTS = 9_999_999  # largest `slots` of a parallel environment (sge_pe(5))
 YEAR_S = 31_536_000
 
 
-class JobIdSide(StrEnum):
+class ClusterOfShownJobId(StrEnum):
     """The cluster whose job number a remote job's JOB_ID shows."""
 
     HOME = "home"
@@ -42,17 +42,17 @@ class JobIdSide(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferQueue:
+class TransferQueueSection:
     """A [queue.NAME] section: a home queue whose jobs run at a remote cluster."""
 
-    cluster: str = field(metadata=about("the remote cluster that runs its jobs", form=CLUSTER_NAME))
-    pending_limit: int = field(metadata=about("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
-    slots: int = field(metadata=about("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
-    asks: QueueRequests = setting(QueueRequests(), "what its jobs ask for by default", form=ASKED)
+    cluster: str = field(metadata=config_key_metadata("the remote cluster that runs its jobs", form=CLUSTER_NAME))
+    pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
+    slots: int = field(metadata=config_key_metadata("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
+    asks: QueueDefaultRequests = setting(QueueDefaultRequests(), "what its jobs ask for by default", form=ASKED)
     oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES)
     remote_usage: bool = setting(True, "whether an epilog adds remote usage to local accounting")
-    identity: JobIdSide = setting(JobIdSide.HOME, "whether JOB_ID is the home or the remote number")
+    identity: ClusterOfShownJobId = setting(ClusterOfShownJobId.HOME, "whether JOB_ID is the home or the remote number")
     staged: bool = setting(True, "by ssh: whether standard output and error of every job come home")
     stage_in: str = setting("", "by ssh: files carried there if a job names none", form=STAGED_IN)
     stage_out: str = setting("", "by ssh: files carried home if a job names none", form=STAGED_OUT)
@@ -114,7 +114,7 @@ RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or qu
 AMOUNT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
 
 
-class AmountUnit(StrEnum):
+class RemoteAmountUnit(StrEnum):
     """The unit of an amount at the remote cluster."""
 
     AS_IT_IS = ""
@@ -132,7 +132,7 @@ class AmountUnit(StrEnum):
     CLOCK = grid_engine_amounts.CLOCK
 
 
-class Relation(StrEnum):
+class OarPropertyRelation(StrEnum):
     """The SQL relation between an OAR property and the requested value."""
 
     AS_USUAL = ""
@@ -149,8 +149,8 @@ class ResourceMappingRule:
 
     to: str = setting("", "its name there", form=RESOURCE_THERE)
     scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
-    unit: AmountUnit = setting(AmountUnit.AS_IT_IS, "the unit in which the amount is written there")
-    relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
+    unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit in which the amount is written there")
+    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "of OAR: how a property compares; empty is =")
     default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
     drop: bool = setting(False, "whether it is left out there")
     require: bool = setting(False, "whether a job has to ask for it")

@@ -45,7 +45,7 @@ class TransferAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanJob:
+class OrphanRemoteJob:
     """A held remote job to delete, which has a transfer's name but is in no record."""
 
     cluster: str

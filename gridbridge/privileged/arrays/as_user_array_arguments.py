@@ -4,8 +4,8 @@ from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.remote_cluster import remote_cluster_from_section
-from gridbridge.model.transfer_name import is_cluster_name
+from gridbridge.model.remote_cluster import remote_cluster_access_of_person
+from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import AsUserRequestRefusal, OwnerRequestNotYetPossible
@@ -34,7 +34,7 @@ class AsUserArguments:
         numbers, self._told = words[::2], words[1::2]
         if not (is_array_number(campaign) and file != campaign and self._is_whole(numbers)):
             raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
-        if not isinstance(self.section, dict) or not is_cluster_name(site):
+        if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
@@ -67,7 +67,7 @@ class AsUserArguments:
     def reached_by(self, person: str) -> "tuple[Away, str]":
         """Return the owner's access to the cluster, and the owner's remote account."""
         assert isinstance(self.section, dict)
-        far = remote_cluster_from_section(self.section, self.cluster, person)
+        far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
 
     @property

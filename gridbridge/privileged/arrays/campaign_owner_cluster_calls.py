@@ -95,4 +95,4 @@ def _keep_connection() -> None:
         ssh_session,  # imported here because local clusters need no ssh
     )
 
-    ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())
+    ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())

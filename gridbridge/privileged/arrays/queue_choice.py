@@ -30,12 +30,12 @@ def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PU
 
     Raises JobNeverAcceptedByCluster if no other queue exists.
     """
-    published = published_file_formats.read_local_only_queues(cluster, folder)
+    published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec
     from gridbridge.model import names_offered_by_cluster  # few clusters need this import
 
-    request = names_offered_by_cluster.decode_local_only_queues(published).only(spec.request)
+    request = names_offered_by_cluster.decode_non_forwarding_queues(published).only(spec.request)
     if request is None:
         raise JobNeverAcceptedByCluster(f"queue {spec.request.targets} is a transfer queue or missing")
     return spec.but(request=request)

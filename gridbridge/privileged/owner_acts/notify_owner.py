@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, WISH
-from gridbridge.model.transfer_name import is_cluster_name
+from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.shell import safe_files
@@ -80,7 +80,7 @@ def _is_said(campaign: str, code: str, cluster: str, tasks: str) -> bool:
     are_numbers = all(_is_number(number) for number in (campaign, tasks))
     letters = code.replace("_", "")
     is_code = letters.isascii() and letters.isalpha() and letters.isupper() and len(code) < 33
-    return are_numbers and is_code and (not cluster or is_cluster_name(cluster))
+    return are_numbers and is_code and (not cluster or is_valid_cluster_name(cluster))
 
 
 def _is_number(text: str) -> bool:

@@ -11,7 +11,7 @@ from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
@@ -38,7 +38,7 @@ class ClusterQueryResult:
     shared: LastClusterQueryResult | None = None  # set if other programs need the result
 
 
-class ClusterQueryLimits(Protocol):
+class ClusterQueryRateLimits(Protocol):
     """How often a cluster may be queried, from gridbridge.toml."""
 
     @property
@@ -66,7 +66,7 @@ def _none(_cluster: str) -> CampaignJobsAtCluster:
     return CampaignJobsAtCluster()
 
 
-def query_interval_within_share(usual_s: float, pace: ClusterQueryLimits) -> float:
+def query_interval_by_answer_time(usual_s: float, pace: ClusterQueryRateLimits) -> float:
     """Return the query interval for a cluster that usually takes this long to answer.
 
     Queries take at most `query_share` of the time. The interval stays short enough that the queues
@@ -83,9 +83,9 @@ class ClusterObserver:
         self,
         cluster: str,
         where: Away,
-        pace: ClusterQueryLimits,
+        pace: ClusterQueryRateLimits,
         clock: Clock,
-        users: UserMap | None = None,
+        users: RemoteAccountNames | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -94,7 +94,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._clock = clock
-        self._users = users or UserMap()
+        self._users = users or RemoteAccountNames()
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()
@@ -103,7 +103,7 @@ class ClusterObserver:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: ClusterQueryLimits, transfer_queues: Collection[str]) -> None:
+    def follow(self, where: Away, pace: ClusterQueryRateLimits, transfer_queues: Collection[str]) -> None:
         """Use another configuration for the same cluster from now on.
 
         The cluster's names are queried again, because the cluster often changed as well.
@@ -150,7 +150,7 @@ class ClusterObserver:
 
     def _keep_to_interval(self) -> None:
         """Schedule the cluster's next query after the last query."""
-        interval_s = query_interval_within_share(self._usual_s, self._pace)
+        interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
@@ -273,7 +273,7 @@ def query_result_to_share(
         every_s=every_s,
         covers=sent.released,
         trouble=trouble,
-        content=snapshot_codec.encode_snapshot(snapshot, sent.jobs) if snapshot else b"",
+        content=snapshot_codec.encode_cluster_snapshot(snapshot, sent.jobs) if snapshot else b"",
     )
 
 
@@ -296,7 +296,7 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
 
 def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
     try:
-        return snapshot_codec.decode_snapshot(last.content, cluster, last.asked_at)
+        return snapshot_codec.decode_cluster_snapshot(last.content, cluster, last.asked_at)
     except Exception as error:  # any content is possible: the cluster is queried
         _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
         return None

@@ -9,7 +9,7 @@ from datetime import timedelta
 from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.names_offered_by_cluster import encode_local_only_queues
+from gridbridge.model.names_offered_by_cluster import encode_non_forwarding_queues
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, ClusterSnapshotSharing
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -20,7 +20,7 @@ from gridbridge.state.published_files import publish_file
 
 FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
 
-_log = logging.getLogger(__name__)
+_snapshots_log = logging.getLogger(__name__)
 
 
 class LastClusterSnapshots:
@@ -63,7 +63,7 @@ class LastClusterSnapshots:
             self._failed.pop(answer.cluster, None)
         else:
             self._failed[answer.cluster] += 1
-            _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+            _snapshots_log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
         self._snapshots.record(
             cluster=answer.cluster,
             taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
@@ -86,7 +86,7 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
     return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}
 
 
-def publish_local_only_queues(
+def publish_non_forwarding_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
     """Publish the queues that transfer no jobs, if the list has changed.
@@ -94,10 +94,10 @@ def publish_local_only_queues(
     Poller and runner both call this function whenever they get a snapshot.
     """
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
-    now = encode_local_only_queues(queues) if queues else None
-    if published_file_formats.read_local_only_queues(snapshot.cluster, folder) == now:
+    now = encode_non_forwarding_queues(queues) if queues else None
+    if published_file_formats.read_non_forwarding_queues(snapshot.cluster, folder) == now:
         return
-    path = published_file_formats.local_only_queues_path(snapshot.cluster, folder)
+    path = published_file_formats.non_forwarding_queues_path(snapshot.cluster, folder)
     if now:
         publish_file(path, now)
     else:

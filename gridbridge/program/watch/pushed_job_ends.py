@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
-from gridbridge.model.transfer_name import job_ids_in_push
+from gridbridge.model.transfer_name import job_ids_in_pushed_report
 from gridbridge.shell.child_ended_with_parent import ChildEndingWithParent
 from gridbridge.shell.retry import repeat_until_stopped
 
@@ -23,7 +23,7 @@ ROOM = 1000  # buffered job ids; further writers block
 _log = logging.getLogger(__name__)
 
 
-class PushedEndRateLimit:
+class PushedJobEndRateLimit:
     """Measures the rate of pushed ends, and drops the ends above a limit."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
@@ -53,7 +53,7 @@ class QeventJobEndReceiver:
     ) -> None:
         self._argv = argv
         self._environment = environment
-        self._rate = PushedEndRateLimit(limit_per_s, clock)
+        self._rate = PushedJobEndRateLimit(limit_per_s, clock)
         self._folder = folder
         self._clock = clock
         self._child: ChildEndingWithParent | None = None
@@ -96,7 +96,7 @@ def _open_fifo(folder: str) -> int:
 
 def _read_ids(fifo: int) -> list[int]:
     try:
-        return job_ids_in_push(os.read(fifo, 65536))
+        return job_ids_in_pushed_report(os.read(fifo, 65536))
     except BlockingIOError:
         return []
 
@@ -109,7 +109,7 @@ class OarJobEndListener:
     ) -> None:
         self._cluster = cluster
         self._ends = listen
-        self._rate = PushedEndRateLimit(limit_per_s, clock)
+        self._rate = PushedJobEndRateLimit(limit_per_s, clock)
         self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
         self._told = ""

@@ -10,7 +10,7 @@ from gridbridge.decisions.site.service_folder_space import first_disk_space_prob
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
-from gridbridge.program.work.thread_pools import BackgroundQuery, OwnerThreadPools
+from gridbridge.program.work.thread_pools import OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.shell import local_host_facts
 
 LOOK_S = 5.0
@@ -20,7 +20,7 @@ ASK_S = 600.0  # interval of queries for tmpdir, which an administrator may chan
 TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
-class DiskSpaceWatch:
+class FullServiceFolderWatch:
     """Reports which folder is full, from regular write tests."""
 
     def __init__(
@@ -41,7 +41,9 @@ class DiskSpaceWatch:
 
     def _look(self) -> None:
         rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
-        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(free_space_of_tmpdirs(self._tmpdirs()))
+        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
+            free_space_of_starter_tmpdirs(self._tmpdirs())
+        )
         if bool(shortage) != bool(self._lacks):
             words = f"event=full why={shortage!r}" if shortage else "event=room_again"
             _log.log(logging.ERROR if shortage else logging.INFO, words)
@@ -53,7 +55,7 @@ def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, Fold
     return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 
-def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
+def free_space_of_starter_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
     """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
     rooms = {folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}
@@ -65,7 +67,7 @@ class StarterTmpdirQuery:
     def __init__(self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]) -> None:
         self._policy = policy
         self._known: frozenset[str] = frozenset()
-        self._question = BackgroundQuery[tuple[str, ...], frozenset[str]](
+        self._question = RepeatedBackgroundQuery[tuple[str, ...], frozenset[str]](
             workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
         )
 

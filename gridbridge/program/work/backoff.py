@@ -5,12 +5,12 @@ from collections.abc import Callable, Hashable
 FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; a qmaster writes most accounting records within seconds
 
 
-def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:
+def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
     """Return the pause after one more failure in a row; 0 means no earlier failure."""
     return min(longest_s, 2 * pause_s or first_s)
 
 
-class Backoff:
+class BackoffBySubject:
     """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
 
     def __init__(self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
@@ -27,7 +27,7 @@ class Backoff:
         due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
         if now_s < due_at_s:
             return False
-        wait_s = double_pause(last_s, self._first_s, self._longest_s)
+        wait_s = double_pause_after_failure(last_s, self._first_s, self._longest_s)
         self.forget(subject)
         self._next[subject] = now_s + wait_s, wait_s
         return True

@@ -97,7 +97,7 @@ class OwnerThreadPools:
                 self._threads.pop(owner).shutdown(wait=False)
 
 
-class BackgroundQuery(Generic[Subject, Told]):
+class RepeatedBackgroundQuery(Generic[Subject, Told]):
     """A repeated query that runs in a thread, with a pause between two queries."""
 
     def __init__(

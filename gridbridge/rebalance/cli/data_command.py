@@ -181,7 +181,7 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
     from gridbridge.program import users_configuration
     from gridbridge.rebalance.replicas import owner_dataset_wiring
 
-    policy, _ = users_configuration.load_users_configuration(config)
+    policy, _ = users_configuration.load_config_or_one_in_force(config)
     return owner_dataset_wiring.open_owner_datasets(policy, records, output.show_progress)
 
 

@@ -13,7 +13,7 @@ from gridbridge.model.rebalance.datasets import (
     format_bytes,
     printable_file_name,
 )
-from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
@@ -25,7 +25,9 @@ def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
     output.show_progress("")
     output.print_line(describe_dataset(result.dataset))
     for refused in result.refused:
-        output.print_line(f"  not {printable_text(refused.what)}: {printable_text(refused.reason)}")
+        output.print_line(
+            f"  not {replace_control_characters(refused.what)}: {replace_control_characters(refused.reason)}"
+        )
     return DONE if result.is_done else NOT_ALL
 
 
@@ -39,9 +41,9 @@ def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> 
 
 def describe_dataset(dataset: Dataset) -> str:
     """Describe a dataset: its size and the areas with whole replicas."""
-    where = f": {', '.join(map(printable_text, sorted(dataset.whole)))}" if dataset.whole else ""
-    size = f"{with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
-    whole = f"{len(dataset.whole)} of {with_noun(dataset.wished, 'replica')} whole{where}"
+    where = f": {', '.join(map(replace_control_characters, sorted(dataset.whole)))}" if dataset.whole else ""
+    size = f"{number_with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
+    whole = f"{len(dataset.whole)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
 
@@ -67,7 +69,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             str(dataset.files),
             str(len(dataset.whole)),
             str(dataset.wished),
-            ",".join(map(printable_text, sorted(dataset.storages))) or "-",
+            ",".join(map(replace_control_characters, sorted(dataset.storages))) or "-",
             printable_file_name(dataset.path),
         )
         for dataset in listed
@@ -97,8 +99,8 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     if report.is_busy:
         output.print_line("  a command works on it just now")
     for replica in _sorted(report.dataset) if report.dataset else ():
-        state = "whole" if replica.is_whole_now else f"not whole: {printable_text(replica.why)}"
-        storage = printable_text(replica.storage)
+        state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
+        storage = replace_control_characters(replica.storage)
         output.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
@@ -147,7 +149,7 @@ def _plain(replica: DatasetReplica) -> dict[str, object]:
 
 def _row(replica: DatasetReplica, now: datetime) -> tuple[str, ...]:
     size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
-    storage, why = (printable_text(replica.storage), printable_text(replica.why))
+    storage, why = (replace_control_characters(replica.storage), replace_control_characters(replica.why))
     return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 

@@ -26,7 +26,7 @@ PLOT = click.option(
     "--plot",
     "picture",
     metavar="FILE",
-    callback=plot_files.check_plot_file_name,
+    callback=plot_files.require_image_file_suffix,
     help="Draw the hosts before and after: .png, .svg ...",
 )
 

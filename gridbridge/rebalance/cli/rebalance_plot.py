@@ -9,7 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
 from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
@@ -52,7 +52,7 @@ def _panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before:
 
 def _name(axes: Axes, hosts: Sequence[HostLoadBeforeAfter]) -> None:
     if len(hosts) > MOST_NAMED:
-        axes.set_xlabel(f"{with_noun(len(hosts), 'host')}, by kind and name")
+        axes.set_xlabel(f"{number_with_noun(len(hosts), 'host')}, by kind and name")
         return
     turned = 60 if len(hosts) > 10 else 0
     axes.set_xticks(range(len(hosts)), [host.host for host in hosts], rotation=turned)

@@ -8,7 +8,7 @@ from typing import Any
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
     RebalanceScope,
@@ -30,10 +30,10 @@ def rebalance_journal_entry(
     snapshot = _looked_at(planned.snapshot, question)
     rows = len(snapshot.hosts) + len(snapshot.jobs) + len(snapshot.tasks)
     situation = {
-        "snapshot": encode_model_value(snapshot) if rows <= MOST_ROWS else None,
+        "snapshot": model_value_to_json(snapshot) if rows <= MOST_ROWS else None,
         "rows": rows,
-        "rules": encode_model_value(planned.rules),
-        "asked": encode_model_value(question),
+        "rules": model_value_to_json(planned.rules),
+        "asked": model_value_to_json(question),
     }
     return make_journal_entry(PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence])
 
@@ -54,11 +54,11 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
     if situation["snapshot"] is None:
         raise InputsNotJournalled(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
     snapshot, rules = (
-        decode_model_value(situation["snapshot"], PlacementSnapshot),
-        decode_model_value(situation["rules"], RebalanceSection),
+        model_value_from_json(situation["snapshot"], PlacementSnapshot),
+        model_value_from_json(situation["rules"], RebalanceSection),
     )
     return [
         *describe_move_plan(
-            plan_moves_for_target(snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget))
+            plan_moves_for_target(snapshot, rules, model_value_from_json(situation["asked"], RebalanceTarget))
         )
     ]

@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import owner_dataset_wiring
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
@@ -58,7 +58,7 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
-    file_names = safe_files.list_folder(picked.find_own_inbox_folder(folder))
+    file_names = safe_files.list_folder_or_empty(picked.find_own_inbox_folder(folder))
     own_files = {name for name in file_names if picked.is_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
@@ -133,7 +133,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_users_configuration(path)[0])
+    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
     refuse_too_many_delegations(requests)
     for name in new:
@@ -152,7 +152,7 @@ def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -
     if (dataset.path, dataset.wished) != (request.path, request.replicas):
         raise GridbridgeError(
             f"{name}: you have such a dataset of {dataset.path} with"
-            f" {with_noun(dataset.wished, 'replica')};"
+            f" {number_with_noun(dataset.wished, 'replica')};"
             f" expected another name, or gridbridge data drop {name} first"
         )
     return True

@@ -13,7 +13,7 @@ from typing import Any
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset_record
 
@@ -94,7 +94,7 @@ def _reason(status: int, report: Any, words: str) -> str:
 
 
 def _line(words: str, status: int) -> str:
-    return printable_text(" ".join((words or f"exit status {status}").split())[:1000])
+    return replace_control_characters(" ".join((words or f"exit status {status}").split())[:1000])
 
 
 def _portions(let: list[DatasetDelegationFile]) -> Iterator[list[DatasetDelegationFile]]:

@@ -34,7 +34,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_users_configuration(path)[0])
+    served = owner_dataset_wiring.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"

@@ -17,7 +17,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.placement_snapshot import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.rebalance.replicas import dataset_original_files
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetCommandOutcome,
@@ -70,7 +70,7 @@ class OwnerDatasets:
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
-            raise GridbridgeError(f"{with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
+            raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
         with self._records.alone(name):
             if self._records.has(name):
@@ -147,7 +147,7 @@ class OwnerDatasets:
             filled = self._replicas.fill(self._replicas.looked(dataset, sums), sums, leaving=storage)
             elsewhere = set(filled.dataset.whole) - {storage}
             if len(elsewhere) < dataset.wished:
-                are = with_noun(dataset.wished, "replica is", "replicas are")
+                are = number_with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
                 refused = (RefusedAreaOrDataset(what=storage, reason=why), *refusals)
@@ -264,7 +264,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             whole_elsewhere = len(set(dataset.whole) - {leaving})
             is_met = whole_elsewhere >= dataset.wished
             if to in dataset.whole or is_met:
-                are = with_noun(dataset.wished, "replica is", "replicas are")
+                are = number_with_noun(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
                 refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: it is not needed"),)
@@ -283,7 +283,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             elsewhere = len(set(dataset.whole) - {storage})
             refused: tuple[RefusedAreaOrDataset, ...]
             if elsewhere < dataset.wished:
-                are = with_noun(dataset.wished, "replica is", "replicas are")
+                are = number_with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
                 refused = (RefusedAreaOrDataset(what=storage, reason=why),)
             else:

@@ -32,7 +32,7 @@ def run_dataset_owner_program() -> int:
     """Carry out the command line; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
-        policy, _ = users_configuration.load_users_configuration(CONFIG)
+        policy, _ = users_configuration.load_config_or_one_in_force(CONFIG)
         served = owner_dataset_wiring.open_owner_datasets_silently(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201

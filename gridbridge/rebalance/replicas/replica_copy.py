@@ -46,10 +46,10 @@ def copy_files_by_rsync(
     """Copy files by rsync, over ssh if one of the folders has a login."""
     to = f"{target.folder}/"
     if source.login:
-        rsync.pull_files(source.login, names, source.folder, to, lambda: False, pace=pace)
+        rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, pace=pace)
     else:
         paths = [f"{source.folder}/./{name}" for name in names]
-        rsync.push_files(target.login, paths, to, lambda: False, pace)
+        rsync.rsync_files_to_host(target.login, paths, to, lambda: False, pace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

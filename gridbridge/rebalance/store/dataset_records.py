@@ -41,7 +41,7 @@ class OwnerDatasetRecords:
 
     def names(self) -> list[str]:
         """Return the sorted names of the owner's datasets."""
-        records = (name for name in safe_files.list_folder(self._folder) if name.endswith(RECORD))
+        records = (name for name in safe_files.list_folder_or_empty(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:

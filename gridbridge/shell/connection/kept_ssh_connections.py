@@ -39,7 +39,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failu
 
 
 @dataclass(slots=True)
-class LoginConnection:
+class SshLoginConnection:
     """The ssh connection of one login; the client is None while no connection is open."""
 
     client: paramiko.SSHClient | None = None
@@ -55,7 +55,7 @@ class KeptSshConnections(OpenSshClient):
     """The open ssh connections of a process; any thread may use them."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, ...], LoginConnection] = {}
+        self._lines: dict[tuple[str, ...], SshLoginConnection] = {}
 
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
@@ -68,7 +68,7 @@ class KeptSshConnections(OpenSshClient):
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), LoginConnection())
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
@@ -88,7 +88,7 @@ class KeptSshConnections(OpenSshClient):
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), LoginConnection())
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
@@ -113,7 +113,7 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: LoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
+    line: SshLoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[CompletedProgram, bool]:
     try:
         channel = _channel(line, login, deadline)
@@ -130,7 +130,7 @@ def _ask(
 
 
 def _channel(
-    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
     """Open a channel with the remote shell in it; nothing of a request is sent yet.
 
@@ -140,7 +140,7 @@ def _channel(
 
 
 def _open(
-    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
 ) -> paramiko.Channel:
     transport, is_new = _transport(line, configured_login, deadline)
     try:
@@ -156,7 +156,7 @@ def _open(
 
 
 def _transport(
-    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     """Return the connection, and whether it was opened for this request."""
     with line.lock:
@@ -209,12 +209,12 @@ def _is_ready(channel: paramiko.Channel) -> bool:
     return channel.recv_ready() or channel.recv_stderr_ready()
 
 
-def _drop(line: LoginConnection) -> None:
+def _drop(line: SshLoginConnection) -> None:
     with line.lock:
         _close(line)
 
 
-def _close(line: LoginConnection) -> None:
+def _close(line: SshLoginConnection) -> None:
     if line.client:
         line.client.close()
         line.client = None

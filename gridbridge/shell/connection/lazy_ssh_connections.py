@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gridbridge.shell.connection.kept_ssh_connections import KeptSshConnections
 
 
-class LazySshConnections(OpenSshClient):
+class LazyKeptSshConnections(OpenSshClient):
     """Carries requests as KeptSshConnections does, which it loads when needed."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from gridbridge.shell.connection.paramiko_login import CHANGED, UNKNOWN, openssh
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
-MOST_BYTES = 1 << 20  # most output of a command
+MOST_OUTPUT_BYTES = 1 << 20  # most output of a command
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
 LATE = b"no answer in time"
 
@@ -40,7 +40,7 @@ class NewMachineLogin:
 
 
 @contextmanager
-def log_in_to_new_machine(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
+def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
     """Log in by ssh; SshAccessRejected for another host key, HostNotReached if all logins fail."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -75,7 +75,7 @@ def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
         raise _not_reached(machine, openssh_message_for_error(error)) from error
 
 
-def run_on_new_machine(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
+def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
     """Run a remote command that reads a text; return its output.
 
     Raises CommandFailed unless the command ends with 0 in time. The connection is closed at the
@@ -120,8 +120,8 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
     """Read a channel to its end; ProgramOutputTooLong beyond the limit."""
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
-        if len(output) > MOST_BYTES:
-            raise ProgramOutputTooLong((CLIENT,), MOST_BYTES)
+        if len(output) > MOST_OUTPUT_BYTES:
+            raise ProgramOutputTooLong((CLIENT,), MOST_OUTPUT_BYTES)
 
 
 def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:

@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import CONFIG_FILE, JSON, format_local_time
-from gridbridge.model.status_report import RecordedDecision, printable_text
+from gridbridge.model.status_report import JournalledProgramDecision, replace_control_characters
 from gridbridge.site import decision_replay as service
 
 DIFFERS = 1
@@ -54,14 +54,19 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     raise SystemExit(0 if result.is_same else DIFFERS)
 
 
-def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
+def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
     """Print a line for each journalled decision."""
     if is_json:
         output.print_json([_plain(decision) for decision in decisions])
         return
     now = datetime.now(UTC)
     rows = [
-        [str(decision.number), format_local_time(decision.at, now), decision.program, printable_text(decision.sentence)]
+        [
+            str(decision.number),
+            format_local_time(decision.at, now),
+            decision.program,
+            replace_control_characters(decision.sentence),
+        ]
         for decision in decisions
     ]
     output.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
@@ -76,10 +81,10 @@ def print_replayed_decision(result: service.DecisionReplay) -> None:
     )
     for sign, actions in parts:
         for action in result.summarize(actions):
-            output.print_line(printable_text(sign + action))
+            output.print_line(replace_control_characters(sign + action))
 
 
-def _plain(decision: RecordedDecision) -> dict[str, object]:
+def _plain(decision: JournalledProgramDecision) -> dict[str, object]:
     return {
         "decision": decision.number,
         "at": decision.at.isoformat(),

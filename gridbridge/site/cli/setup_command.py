@@ -12,7 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
-from gridbridge.model.status_report import with_noun
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import file_trust, poller_lock
 from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
@@ -207,7 +207,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         _warn(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.count_balancer_nodes_left()):
         whom = "it" if nodes == 1 else "them"
-        _warn(f"the last round saw {with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
+        _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and steps and os.geteuid() != file_trust.ROOT:
         raise GridbridgeError("--apply: only root may do this; without --apply the lines are printed")
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):

@@ -7,7 +7,12 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.model.status_report import ClusterStatusReport, SiteStatusReport, TransferQueueReport, TransferReport
+from gridbridge.model.status_report import (
+    ClusterStatusReport,
+    SiteStatusReport,
+    TransferAndAwaitedEvent,
+    TransferQueueReport,
+)
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 
@@ -33,7 +38,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
       gridbridge status --json
     """
     now = datetime.now(UTC)
-    report = status_and_why_reports.build_site_report(now, folder, path)
+    report = status_and_why_reports.build_site_status_report(now, folder, path)
     if is_json:
         output.print_json(to_json_types(report))
     else:
@@ -74,7 +79,7 @@ def _queue(report: TransferQueueReport) -> tuple[str, ...]:
     return (report.queue, report.cluster, _yes(report.is_open), f"{report.used} of {report.total}", report.why)
 
 
-def _transfer(report: TransferReport, now: datetime) -> tuple[str, ...]:
+def _transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
     shown = report.transfer
     return (
         *(report.job, shown.owner, shown.local_state or "-"),

@@ -19,8 +19,8 @@ from gridbridge.model.status_report import (
     FIRST_EVENTS,
     LocalTaskExplanation,
     TransferAttemptExplanation,
-    printable_text,
-    with_noun,
+    number_with_noun,
+    replace_control_characters,
 )
 from gridbridge.program import status_and_why_reports
 from gridbridge.site import home_job_explanation
@@ -111,7 +111,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
     """Look a number up among transfers, home jobs and campaigns."""
     campaign = campaign_explanation.explain_campaign_or_task(job, folder)
     try:
-        alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder)
+        alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder)
     except (status_and_why_reports.JobWithoutTransfers, ParseError, StateError) as error:
         is_unknown = isinstance(error, status_and_why_reports.JobWithoutTransfers)
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
@@ -178,7 +178,9 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output.print_line(f"campaign {campaign.number} of {campaign.owner}, {printable_text(campaign.name)}{task}{moment}")
+    output.print_line(
+        f"campaign {campaign.number} of {campaign.owner}, {replace_control_characters(campaign.name)}{task}{moment}"
+    )
     for sentence in answer.sentences:
         output.print_line(f"  {sentence}")
 
@@ -217,6 +219,6 @@ def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:
     output.print_line()
     for number, event in enumerate(attempt.events):
         if attempt.left_out and number == FIRST_EVENTS:
-            are = with_noun(attempt.left_out, "line is", "lines are")
+            are = number_with_noun(attempt.left_out, "line is", "lines are")
             output.print_line(f"  {'...':<10} {are} not shown")
         output.print_line(f"  {format_local_time(event.at, now):<10} {event.text}")

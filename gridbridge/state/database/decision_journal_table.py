@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Column, Executable, Integer, Table, Text, bindparam, delete, func, insert, or_, select
 
-from gridbridge.model.status_report import RecordedDecision
+from gridbridge.model.status_report import JournalledProgramDecision
 from gridbridge.state.database.column_types import (
     COUNTED,
     METADATA,
@@ -60,12 +60,12 @@ class JournalledDecisionRows:
         values["of_inputs"] = to_json_text(inputs)
         self._database.execute(_ADD, values)
 
-    def find(self, number: int) -> RecordedDecision | None:
+    def find(self, number: int) -> JournalledProgramDecision | None:
         """Return the journalled decision of this number; None if it is not in the journal."""
         decisions = self._select(_ONE, number=number)
         return decisions[0] if decisions else None
 
-    def last(self, count: int) -> tuple[RecordedDecision, ...]:
+    def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
         """Return the newest journalled decisions, oldest first."""
         return self._select(_LAST, count=count)[::-1]
 
@@ -73,5 +73,5 @@ class JournalledDecisionRows:
         """Delete journalled decisions from before a time, and the oldest beyond `most_bytes`."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
-    def _select(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:
-        return tuple(RecordedDecision(**row) for row in self._database.rows(query, **values))
+    def _select(self, query: Executable, **values: object) -> tuple[JournalledProgramDecision, ...]:
+        return tuple(JournalledProgramDecision(**row) for row in self._database.rows(query, **values))

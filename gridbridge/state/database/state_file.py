@@ -30,7 +30,7 @@ HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.starts
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
-def open_or_migrate_state(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
+def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
     """Open the state at `url`, created or migrated as needed; also return its name.
 
     With `is_unchanged` the state must exist and cannot be changed.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, RowMapping, Table, not_
 
 from gridbridge.errors import StateError
-from gridbridge.state.database.state_file import convert_database_errors, open_or_migrate_state
+from gridbridge.state.database.state_file import convert_database_errors, open_or_migrate_state_file
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -38,7 +38,7 @@ class StateFile:
         Raises StateError for a newer schema, for a foreign file, and for a file that
         cannot be written.
         """
-        return cls(*open_or_migrate_state(url, is_unchanged=is_unchanged))
+        return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
     def close(self) -> None:
         """Close the state file."""

@@ -80,7 +80,7 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
         raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
 
-def sweep_claims(
+def remove_old_claim_files(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
     """Remove old claim files of remote jobs without a known transfer, but no home claim.
@@ -106,12 +106,12 @@ def _remove_old(path: str, now_s: float) -> None:
         safe_files.remove_file(path)
 
 
-def create_remote_grants(remote: Away, names: tuple[str, ...]) -> None:
+def create_remote_grant_files(remote: Away, names: tuple[str, ...]) -> None:
     """Create grant files at a remote cluster; CommandFailed unless all files exist."""
     _ask(remote, GIVE, names)
 
 
-def remove_remote_grant(remote: Away, name: str) -> None:
+def remove_remote_grant_file(remote: Away, name: str) -> None:
     """Remove a grant file at a remote cluster; safe to repeat."""
     _ask(remote, REMOVE, (name,))
 
@@ -123,7 +123,7 @@ def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
     ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()
 
 
-class ClaimFiles:
+class ClaimAndGrantFiles:
     """The files of claims and grants, which decide whether a remote job may run."""
 
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
@@ -151,15 +151,15 @@ class ClaimFiles:
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove the claim files of jobs without a known transfer."""
-        sweep_claims(claimed, now_s, self._spool, self._names)
+        remove_old_claim_files(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make the grants of transfers at a remote cluster; safe to repeat."""
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        create_remote_grants(configured_cluster_address(self._policy, cluster), names)
+        create_remote_grant_files(configured_cluster_address(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
-        remove_remote_grant(
+        remove_remote_grant_file(
             configured_cluster_address(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
         )

@@ -14,7 +14,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_round_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_name import TransferId, parse_transfer_name
+from gridbridge.model.transfer_name import TransferAttemptId, parse_transfer_name
 from gridbridge.model.transfer_route import Away, Home
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class LocalTaskActs:
 
     def free_copy(self, job: int) -> None:
         """Remove gridbridge's start time and queue list from a qresub copy of an away job."""
-        copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        copy = TransferAttemptId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
@@ -128,7 +128,7 @@ class LocalTaskActs:
             yield mark.hard, mark.queues
 
 
-def _task(transfer: Transfer) -> TransferId:
+def _task(transfer: Transfer) -> TransferAttemptId:
     return parse_transfer_name(transfer.name)
 
 

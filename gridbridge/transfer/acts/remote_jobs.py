@@ -6,19 +6,24 @@ from collections.abc import Callable, Mapping
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.transfer.remote_accounting_verdicts import verdict_from_accounting
+from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.errors import OwnerAccountGone
 from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import OrphanRemoteJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome, shorten_reason
+from gridbridge.model.transfer_message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+    shorten_reason_for_storage,
+)
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import jobs_of_removed_accounts
-from gridbridge.transfer.acts.claim_files import ClaimFiles
+from gridbridge.transfer.acts.claim_files import ClaimAndGrantFiles
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 
 
 class RemoteJobActs:
@@ -48,7 +53,9 @@ class RemoteJobActs:
         Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
         """
         job = str(transfer.remote_id or "")
-        jobs_of_removed_accounts.delete_ownerless_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
+        jobs_of_removed_accounts.delete_job_of_removed_account(
+            self._policy, transfer.remote, transfer.owner, transfer.name, job
+        )
 
     def give_up(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job in error state; return the verdict with the job's own error."""
@@ -57,7 +64,7 @@ class RemoteJobActs:
         details = status_adapter(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
-        reason = shorten_reason("; ".join((action.why, *reasons[:1])))
+        reason = shorten_reason_for_storage("; ".join((action.why, *reasons[:1])))
         return _error(transfer, TransferFailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
@@ -71,7 +78,7 @@ class RemoteJobActs:
         """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
-        return verdict_from_accounting(transfer, end)
+        return home_verdict_from_accounting(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account of each given job that a remote cluster still has."""
@@ -79,7 +86,7 @@ class RemoteJobActs:
         system = adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
-    def delete_orphan(self, orphan: OrphanJob) -> None:
+    def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
         """Delete a held remote job without a transfer, as an operator instead of its owner."""
         where = configured_cluster_address(self._policy, orphan.cluster)
         if any(
@@ -134,8 +141,8 @@ class TransferActRunner:
     """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
-        self.verdicts = StarterVerdictFiles(policy, folder, spool)
-        self.claims = ClaimFiles(policy, spool)
+        self.verdicts = VerdictFilesAndStarterFifos(policy, folder, spool)
+        self.claims = ClaimAndGrantFiles(policy, spool)
         self.tasks = LocalTaskActs(policy)
         self.remote = RemoteJobActs(policy, self.tasks)
         self._far: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {

@@ -6,8 +6,8 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.cluster_offers_for_request import require_cluster_offers_request
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
+from gridbridge.decisions.transfer.cluster_offers_for_request import drop_unoffered_soft_requests
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
@@ -22,18 +22,18 @@ def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job by the published names and mapping of a transfer queue's cluster."""
-    return translate_job_request(
+    return translate_request_for_cluster(
         spec,
         request_mapping_rules.decode_request_mapping(published_file_formats.read_request_mapping(queue, folder))
         if route.remote_mapped
         else RequestMapping({}),
-        read_offered_resources(route.remote, folder),
+        read_names_offered_by_cluster(route.remote, folder),
         route.remote,
         published_file_formats.list_queues_with_routes(folder),
     )
 
 
-def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
+def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
     """Return the names that a cluster offers; None before their first publication."""
     published = published_file_formats.read_offered_names(cluster, folder)
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
@@ -41,15 +41,15 @@ def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> NamesOffere
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Exclude a remote job from queues that would send the job to a third cluster."""
-    published = published_file_formats.read_local_only_queues(remote, folder)
+    published = published_file_formats.read_non_forwarding_queues(remote, folder)
     return (
-        spec.but(request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request))
+        spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
         if published
         else spec
     )
 
 
-def translate_job_request(
+def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job's request for a cluster; return also notes on omitted parts.
@@ -66,9 +66,9 @@ def translate_job_request(
         project=request.project,
         queues=tuple(name for name in _queues(request) if name not in own_queues),
     )
-    remote_request = translate_request(mapped, rules, remote)
+    remote_request = map_request_to_remote_cluster(mapped, rules, remote)
     if offered is not None:
-        remote_request = require_cluster_offers_request(remote_request, offered, remote)
+        remote_request = drop_unoffered_soft_requests(remote_request, offered, remote)
     asks = request.but(
         hard=remote_request.hard,
         soft=remote_request.soft,
@@ -85,9 +85,9 @@ def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int,
     if not remote_request.spread:
         return ()
     # few jobs need this import
-    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_nodes
+    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
 
-    return spread_slots_over_nodes(remote_request.slots, remote_request.spread, nodes)
+    return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)
 
 
 def _queues(request: JobRequest) -> Iterator[str]:

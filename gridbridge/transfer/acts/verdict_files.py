@@ -10,7 +10,7 @@ from gridbridge.state import published_file_formats, spool
 from gridbridge.state.published_files import UNLISTED, publish_file
 
 
-class StarterVerdictFiles:
+class VerdictFilesAndStarterFifos:
     """The verdict files that starters read, and the FIFOs on which starters sleep."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
@@ -32,7 +32,10 @@ class StarterVerdictFiles:
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer a restarted task's starter and wake the starter, within the uid's limit."""
-        if published_file_formats.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
+        if (
+            published_file_formats.count_verdicts_and_replies(uid, self._folder)
+            < self._policy.poller.spool_files_per_uid
+        ):
             publish_file(
                 published_file_formats.answer_path_for_starter(wake, uid, self._folder),
                 encode_transfer_message(answer),
@@ -55,8 +58,8 @@ class StarterVerdictFiles:
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
         self.retract(closed.name, closed.uid)
-        spool.remove_wake_fifo(closed.wake, self._spool)
+        spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove unfetched answers to starters, and unfinished files, older than `until`."""
-        published_file_formats.remove_unfetched_files(open_transfers, until, self._folder)
+        published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)

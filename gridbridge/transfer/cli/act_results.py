@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output
-from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteActResult
+from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteJobActResult
 
 NOT_DONE = 1
 
 
-def print_act_results(program: str, outcomes: Iterable[RemoteActResult], is_json: bool) -> None:
+def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActResult], is_json: bool) -> None:
     """Print done acts, and failures on standard error; then SystemExit(NOT_DONE)."""
     results = []
     for result in outcomes:

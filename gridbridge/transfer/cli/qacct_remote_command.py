@@ -75,22 +75,22 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
 
 def main() -> None:
     """Run qacct_remote within the commands' error boundary."""
-    error_boundary.run_program(qacct_remote, "qacct_remote")
+    error_boundary.run_command_reporting_errors(qacct_remote, "qacct_remote")
 
 
 def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
-        tasks, notes = service.read_accounting_home_and_away(job, now, folder, path)
+        tasks, notes = service.read_home_remote_accounting(job, now, folder, path)
     except service.NoAccountedJob as error:
         output.print_error(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
         output.print_json({"notes": notes, "tasks": to_json_types(tasks)})
         return
-    print_task_usage(tasks, notes, now)
+    print_home_and_remote_usage(tasks, notes, now)
 
 
-def print_task_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
+def print_home_and_remote_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)

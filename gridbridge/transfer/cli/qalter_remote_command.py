@@ -7,7 +7,7 @@ import click
 from gridbridge.cli import error_boundary
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
-from gridbridge.transfer.cli.act_results import print_act_results
+from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qalter_remote as service
 
@@ -98,7 +98,7 @@ def qalter_remote(
     (job,) = _single(job)
     change = service.RemoteJobRequestChange(priority=priority, resources=resources, hold="U" if hold == "n" else hold)
     results = service.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
-    print_act_results("qalter_remote", results, is_json)
+    print_remote_job_act_results("qalter_remote", results, is_json)
 
 
 def _single(job: str) -> Sequence[str]:
@@ -110,4 +110,4 @@ def _single(job: str) -> Sequence[str]:
 
 def main() -> None:
     """Run qalter_remote within the commands' error boundary."""
-    error_boundary.run_program(qalter_remote, "qalter_remote")
+    error_boundary.run_command_reporting_errors(qalter_remote, "qalter_remote")

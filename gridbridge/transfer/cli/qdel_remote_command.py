@@ -4,7 +4,7 @@ import click
 
 from gridbridge.cli import error_boundary
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
-from gridbridge.transfer.cli.act_results import print_act_results
+from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qdel_remote as service
 
@@ -45,9 +45,9 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
             for job in owner_remote_job_access.parse_job_list(jobs)
             for result in service.delete_transferred_tasks(job, is_dry=is_dry, folder=folder, path=path)
         )
-    print_act_results("qdel_remote", results, is_json)
+    print_remote_job_act_results("qdel_remote", results, is_json)
 
 
 def main() -> None:
     """Run qdel_remote within the commands' error boundary."""
-    error_boundary.run_program(qdel_remote, "qdel_remote")
+    error_boundary.run_command_reporting_errors(qdel_remote, "qdel_remote")

@@ -7,12 +7,12 @@ import click
 
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
-from gridbridge.model.status_report import TransferReport
+from gridbridge.model.status_report import TransferAndAwaitedEvent
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qstat_remote as service
-from gridbridge.transfer.remote_tools.qstat_remote import RemoteTaskDetail, TransferFilter
+from gridbridge.transfer.remote_tools.qstat_remote import TaskWithRemoteMessages, TransferFilter
 from gridbridge.transfer.starter.local_task import own_login_name
 
 UNKNOWN = 1
@@ -92,17 +92,17 @@ def qstat_remote(
 
 def main() -> None:
     """Run qstat_remote within the commands' error boundary."""
-    error_boundary.run_program(qstat_remote, "qstat_remote")
+    error_boundary.run_command_reporting_errors(qstat_remote, "qstat_remote")
 
 
 def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
     """Print the details of each job; unknown jobs are reported at the end."""
-    asking = service.RemoteJobQueries(path)
-    tasks: list[RemoteTaskDetail] = []
+    asking = service.SingleRemoteJobQueries(path)
+    tasks: list[TaskWithRemoteMessages] = []
     alarm, unknown = "", []
     for job in jobs:
         try:
-            alarm, details = service.query_task_details(job, asking, now, folder)
+            alarm, details = service.query_remote_task_details(job, asking, now, folder)
         except status_and_why_reports.JobWithoutTransfers as error:
             unknown.append(str(error))
             continue
@@ -117,7 +117,7 @@ def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is
         raise SystemExit(UNKNOWN)
 
 
-def _show(tasks: Sequence[RemoteTaskDetail], alarm: str, now: datetime) -> None:
+def _show(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
     if alarm:
         output.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):
@@ -126,7 +126,7 @@ def _show(tasks: Sequence[RemoteTaskDetail], alarm: str, now: datetime) -> None:
         _show_task(task, now)
 
 
-def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
+def _show_task(task: TaskWithRemoteMessages, now: datetime) -> None:
     transfer = task.attempt.transfer
     output.print_line(task.attempt.where)
     facts = (
@@ -142,7 +142,7 @@ def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
             output.print_line(f"  {title:<{width}}  {text}")
 
 
-def _row(report: TransferReport, now: datetime) -> tuple[str, ...]:
+def _row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
     transfer = report.transfer
     return (
         *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),

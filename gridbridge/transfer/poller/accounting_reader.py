@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.remote_job_accounting import (
     ClusterAccountingProgress,
     JobRunAccounting,
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
     from gridbridge.model.transfer_route import Away
 
-_log = logging.getLogger(__name__)
+_reader_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingFileReading:
+class AccountingFileReadResult:
     """The result of reading an accounting file once: records, cursor and error."""
 
     cursor: ClusterAccountingProgress
@@ -37,13 +37,13 @@ class AccountingFileReading:
     trouble: str = ""
 
 
-class AccountingReader:
+class RemoteAccountingFileReader:
     """Reads a cluster's accounting file regularly, in a thread as the disk may hang."""
 
     def __init__(
         self,
         cursor: ClusterAccountingProgress,
-        cluster: Cluster,
+        cluster: ClusterSection,
         accounts: "JobAccountingReader[Away]",
         prefix: str,
         clock: Clock,
@@ -55,9 +55,9 @@ class AccountingReader:
         self._clock = clock
         self._due = clock.steady_s()
         self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
-        self._open: Future[AccountingFileReading] | None = None
+        self._open: Future[AccountingFileReadResult] | None = None
 
-    def is_of(self, cluster: Cluster) -> bool:
+    def is_of(self, cluster: ClusterSection) -> bool:
         """Return whether the reader still reads the file that a cluster configuration names."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
@@ -74,7 +74,7 @@ class AccountingReader:
         """Make the next reading of the accounting file due now."""
         self._due = self._clock.steady_s()
 
-    def take(self) -> AccountingFileReading | None:
+    def take(self) -> AccountingFileReadResult | None:
         """Return a finished reading of the accounting file once; None without a new reading."""
         if self._open is None or not self._open.done():
             return None
@@ -84,26 +84,26 @@ class AccountingReader:
             self._due = self._clock.steady_s()
         return look
 
-    def _read(self, open_: "Future[AccountingFileReading]") -> AccountingFileReading:
+    def _read(self, open_: "Future[AccountingFileReadResult]") -> AccountingFileReadResult:
         try:
             return open_.result()
         except ThreadNotStarted as error:
-            return AccountingFileReading(cursor=self.cursor, trouble=str(error))
+            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
 
-    def look(self) -> AccountingFileReading:
+    def look(self) -> AccountingFileReadResult:
         """Read the accounting file's new lines; the result holds an error, if any."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
-            return AccountingFileReading(cursor=self.cursor, trouble=str(error))
+            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
         except Exception as error:  # a fault in one cluster's file must not stop the poller
-            _log.exception("event=fault cluster=%s", self.cursor.cluster)
-            return AccountingFileReading(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+            _reader_log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return AccountingFileReadResult(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
-    def _look(self, before: ClusterAccountingProgress) -> AccountingFileReading:
+    def _look(self, before: ClusterAccountingProgress) -> AccountingFileReadResult:
         step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
         records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
-        return AccountingFileReading(
+        return AccountingFileReadResult(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
             records=tuple(remote_job_usage_records(records, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
@@ -116,7 +116,7 @@ class AccountingReader:
 
 
 def remote_job_usage_records(
-    lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: Cluster
+    lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: ClusterSection
 ) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
     for line, record in lines:
@@ -124,7 +124,7 @@ def remote_job_usage_records(
             yield _remote_record(line, record, name, cluster)
 
 
-def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: Cluster) -> RemoteJobRunAccounting:
+def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: ClusterSection) -> RemoteJobRunAccounting:
     """Convert an accounting record to its stored form, with the owner's home account."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteJobRunAccounting(

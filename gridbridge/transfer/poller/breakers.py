@@ -87,7 +87,7 @@ class ClusterBreakers:
         return frozenset(
             name
             for name, state in self._known.items()
-            if circuit_breaker.are_queues_closed(state, self._first_probes(state, everyone), now, self._policy)
+            if circuit_breaker.does_breaker_close_queues(state, self._first_probes(state, everyone), now, self._policy)
         )
 
     def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
@@ -95,7 +95,9 @@ class ClusterBreakers:
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
-        probes = circuit_breaker.first_probe_times(state, transfers) | (before if until == state.until else {})
+        probes = circuit_breaker.first_probe_time_of_each_owner(state, transfers) | (
+            before if until == state.until else {}
+        )
         self._probes[state.cluster] = state.until, probes
         return probes
 

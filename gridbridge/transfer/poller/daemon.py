@@ -10,13 +10,13 @@ from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import ReloadableConfiguration, read_saved_configuration
+from gridbridge.program.configuration import ReloadableConfiguration, read_config_saved_by_service
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
-from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer
+from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 def run_poller(signals: StopAndReloadSignals) -> None:
     """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
-    configuration = ReloadableConfiguration(clock, earlier=lambda: read_saved_configuration(clock.now()))
+    configuration = ReloadableConfiguration(clock, earlier=lambda: read_config_saved_by_service(clock.now()))
     service_process.require_service_account(configuration.policy)
-    service_process.start_service_log(configuration.policy)
+    service_process.start_service_log_on_stderr(configuration.policy)
     cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
     life_sign = ServiceHeartbeat(LOCK)
@@ -45,7 +45,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
 
 def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
     """Use the last configuration if the new file is invalid or drops open transfers."""
-    if earlier := read_saved_configuration(clock.now()):
+    if earlier := read_config_saved_by_service(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
@@ -55,7 +55,7 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
     try:
         database = StateFile.open(policy.site.state)
         try:
-            return frozenset(map(sections_used_by_transfer, TransferRows(database).open()))
+            return frozenset(map(config_sections_of_transfer, TransferRows(database).open()))
         finally:
             database.close()
     except StateError:

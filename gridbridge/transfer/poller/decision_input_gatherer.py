@@ -12,7 +12,7 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.transfer.poller.restarted_task_lookup import AdoptionQueries
+from gridbridge.transfer.poller.restarted_task_lookup import RestartedTaskAnswers
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -26,7 +26,7 @@ class TransferDecisionInputGatherer:
     policy: Policy
     ledger: TransferLedger
     answers: LastClusterSnapshots
-    questions: AdoptionQueries
+    questions: RestartedTaskAnswers
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
@@ -80,7 +80,7 @@ class TransferDecisionInputGatherer:
     def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
         """Record the time since which home deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
-            if rules.is_deleted_at_home(transfer, situation):
+            if rules.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)
             else:
                 self.deleted_at_home.pop(transfer.name, None)

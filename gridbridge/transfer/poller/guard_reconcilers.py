@@ -13,7 +13,7 @@ from datetime import datetime
 from gridbridge.decisions.transfer import undelivered_ends_and_guards
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
     GuardRelevantRequest,
-    is_ended_task_gone,
+    is_ended_task_gone_from_home,
     is_home_answer_after_task_end,
 )
 from gridbridge.errors import GridbridgeError, describe_error
@@ -24,7 +24,7 @@ from gridbridge.model.transfer.transfer_round_plan import TransferAction, Transf
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE, BackgroundQuery, OwnerThreadPools
+from gridbridge.program.work.thread_pools import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
@@ -57,7 +57,7 @@ class MissingGuardRestorer:
         self._unheld: frozenset[str] = frozenset()  # transfers without a listed hold
         self._after = 0  # id of the local job that was checked last
         home = policy.site.cluster
-        self._look = BackgroundQuery(
+        self._look = RepeatedBackgroundQuery(
             workers, home, "look_at_guards", tasks.requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
         )
         self._missing: list[Transfer] = []
@@ -74,7 +74,7 @@ class MissingGuardRestorer:
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
         """Restore holds missing in two snapshots: one gap may be a starter's release."""
-        unheld = undelivered_ends_and_guards.transfers_without_hold(self._ledger.all(), local)
+        unheld = undelivered_ends_and_guards.transfers_lacking_home_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
                 self._put_back(transfer, HomeStartGuard.HOLD)
@@ -82,7 +82,7 @@ class MissingGuardRestorer:
         if reply := self._look.answer():
             self._take(reply[1])
         if self._look.may_ask():
-            self._ask(undelivered_ends_and_guards.jobs_with_guard_not_in_state(self._ledger.all(), local))
+            self._ask(undelivered_ends_and_guards.jobs_with_guard_besides_hold(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
         """Query the guards of at most a hundred local jobs, which take turns."""
@@ -143,7 +143,7 @@ class StaleGuardRemover:
     def take_answer(self, local: ClusterSnapshot) -> None:
         """Remove guards of closed transfers' tasks that home lists, except tasks sent again."""
         for transfer in tuple(self._left.values()):
-            if is_ended_task_gone(transfer, local) or self._is_sent_anew(transfer):
+            if is_ended_task_gone_from_home(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
             elif is_home_answer_after_task_end(transfer, local):
                 self._let_go(transfer)
@@ -180,7 +180,7 @@ class CopiedGuardRemover:
         self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # ids of deferred jobs that are no qresub copies
         home = policy.site.cluster
-        self._look = BackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
+        self._look = RepeatedBackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Look for copied guards once a minute, while the home cluster answers."""

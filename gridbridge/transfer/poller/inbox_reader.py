@@ -12,19 +12,19 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason
+from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason_for_storage
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.shell import file_trust
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogQuota
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
-from gridbridge.transfer.poller.poller_decision_journal import RefusedMessageJournal
-from gridbridge.transfer.poller.restarted_task_lookup import AdoptionQueries
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
+from gridbridge.transfer.poller.restarted_task_lookup import RestartedTaskAnswers
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
 
 PREMATURE_S = 60.0  # longest time for which a message waits for its transfer's record
 PREMATURE_OF_UID = 100  # largest number of a uid's messages that wait for a record
@@ -50,23 +50,23 @@ class StarterMessageReader:
         policy: Policy,
         inbox: SpoolInbox,
         ledger: TransferLedger,
-        verdicts: StarterVerdictFiles,
-        unheard_ends: UndeliveredEndTracker,
+        verdicts: VerdictFilesAndStarterFifos,
+        unheard_ends: UndeliveredTaskEndTracker,
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
         self.premature: dict[str, tuple[float, MessageWithAuthorUid]] = {}
         self.unproved = UnconfirmedTransferQuota(ledger, inbox, clock)
-        self.questions = AdoptionQueries(ledger, inbox, verdicts, unheard_ends, clock)
+        self.questions = RestartedTaskAnswers(ledger, inbox, verdicts, unheard_ends, clock)
         self._done: list[str] = []
         self._lingering: tuple[MessageWithAuthorUid, ...] = ()
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
-        self._refusals = RefusedMessageJournal(journal, clock)
+        self._refusals = RefusedStarterMessageJournal(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
-        self._quota = LogQuota(clock.steady_s)  # limit of log lines about each uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
@@ -209,7 +209,7 @@ class StarterMessageReader:
             return []
         self.premature.pop(spooled.path, None)
         if self._quota.allows(spooled.uid):
-            why = shorten_reason(refusal.reason)
+            why = shorten_reason_for_storage(refusal.reason)
             _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
         return [spooled.path]
 

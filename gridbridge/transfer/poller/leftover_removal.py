@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import orphans
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction
+from gridbridge.model.transfer.transfer_round_plan import OrphanRemoteJob, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.backoff import BackoffBySubject
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -29,7 +29,7 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 _log = logging.getLogger(__name__)
 
 
-class OrphanCleaner:
+class OrphanRemoteJobCleaner:
     """Deletes remote jobs without a transfer or after their end, and transfers' files."""
 
     def __init__(
@@ -48,7 +48,7 @@ class OrphanCleaner:
         self._workers = workers
         self._claims = claims
         self._act = act
-        self._backoff = Backoff(clock)
+        self._backoff = BackoffBySubject(clock)
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
@@ -115,7 +115,7 @@ class OrphanCleaner:
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
-    def _delete(self, orphan: OrphanJob) -> None:
+    def _delete(self, orphan: OrphanRemoteJob) -> None:
         """Start to delete an orphan job, unless a deletion is in progress or pauses."""
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
             self._tell_failure(finished, self._deleting.pop(finished))
@@ -138,16 +138,16 @@ UNFETCHED_S = 86400.0  # age at which verdicts that no starter has read are remo
 
 
 @dataclass(slots=True)
-class OldDataSweeper:
+class OldTransferDataSweeper:
     """Removes old data once an hour from all parts of the service that store data."""
 
     policy: Policy
     database: StateFile
     inbox: SpoolInbox
-    verdicts: StarterVerdictFiles
+    verdicts: VerdictFilesAndStarterFifos
     ledger: TransferLedger
     job_history: TaskHistoryPublisher
-    cleaner: OrphanCleaner
+    cleaner: OrphanRemoteJobCleaner
     claims: RemoteJobClaimService
     usage_records: RemoteUsageService
     clock: Clock

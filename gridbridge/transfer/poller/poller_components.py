@@ -7,19 +7,19 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
-from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterTmpdirQuery
+from gridbridge.program.watch.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_reconcilers import CopiedGuardRemover, MissingGuardRestorer, StaleGuardRemover
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
-from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
+from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
-from gridbridge.transfer.poller.round_actions import RoundActionRunner
+from gridbridge.transfer.poller.round_actions import PollRoundActionRunner
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
 from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
@@ -32,7 +32,7 @@ from gridbridge.transfer.poller.transfer_round import (
     PollRoundSteps,
     StarterWakerAfterSilence,
 )
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
@@ -45,7 +45,7 @@ class PollerStateComponents:
     ledger: TransferLedger
     plan_journal: TransferPlanJournal
     journal: DecisionJournal
-    unheard_ends: UndeliveredEndTracker
+    unheard_ends: UndeliveredTaskEndTracker
     mail: StarterMessageReader
     answers: LastClusterSnapshots
     reused_ids: ReusedRemoteJobIdDetector
@@ -59,7 +59,7 @@ def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateCompon
     breakers = ClusterBreakers(policy.breaker, at.views, at.clock)
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)
     journal = DecisionJournal(at.database)
-    unheard_ends = UndeliveredEndTracker(at.database, at.clock)
+    unheard_ends = UndeliveredTaskEndTracker(at.database, at.clock)
     mail = StarterMessageReader(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
     answers = LastClusterSnapshots(at.observers, at.database, at.views.answer, at.clock)
     reused_ids = ReusedRemoteJobIdDetector(ledger, at.acts.remote, at.workers, at.clock.steady_s)
@@ -93,7 +93,7 @@ class PollerActComponents:
     claims: RemoteJobClaimService
     dispatcher: TransferActDispatcher
     late_guards: StaleGuardRemover
-    actions: RoundActionRunner
+    actions: PollRoundActionRunner
 
 
 def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateComponents) -> PollerActComponents:
@@ -101,7 +101,7 @@ def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateCom
     claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
     late_guards = StaleGuardRemover(at.database, state.ledger, dispatcher, at.clock)
-    actions = RoundActionRunner(
+    actions = PollRoundActionRunner(
         policy=policy,
         ledger=state.ledger,
         verdicts=at.acts.verdicts,
@@ -135,7 +135,7 @@ class PollerReconcilers:
 
     guards: MissingGuardRestorer
     copies: CopiedGuardRemover
-    cleaner: OrphanCleaner
+    cleaner: OrphanRemoteJobCleaner
     recalls: WaitingTaskRecallService
     moves: WaitingTaskMoveService
     suspensions: SuspensionReconciler
@@ -153,7 +153,7 @@ def build_poller_reconcilers(
     return PollerReconcilers(
         guards=MissingGuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
         copies=CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s),
-        cleaner=OrphanCleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
+        cleaner=OrphanRemoteJobCleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
         recalls=recalls,
         moves=WaitingTaskMoveService(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
         suspensions=SuspensionReconciler(policy, ledger, acts.verdicts, steady_s),
@@ -238,7 +238,7 @@ def _publication(
     acting: PollerActComponents,
     maintenance: PollerReconcilers,
 ) -> PollRoundPublishers:
-    sweeper = OldDataSweeper(
+    sweeper = OldTransferDataSweeper(
         policy=policy,
         database=at.database,
         inbox=at.inbox,
@@ -256,7 +256,7 @@ def _publication(
         answers=state.answers,
         observers=at.observers,
         breakers=state.breakers,
-        room=DiskSpaceWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
+        room=FullServiceFolderWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
         tmpdirs=tmpdirs,
         job_history=state.job_history,
         views=at.views,

@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfer_round_plan import (
     WORDS,
     RejectedStarterMessage,
@@ -19,11 +19,11 @@ from gridbridge.model.transfer.transfer_round_plan import (
     TransferRoundPlan,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer_message import shorten_reason
+from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogQuota
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
 
 PLAN_PROGRAM = "poller"
 FIRST = 3  # number of transfer names in a sentence about many transfers
@@ -46,7 +46,7 @@ class TransferPlanJournal:
         """Return a journal entry of the new decisions about transfers; None without any."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
-            sentences[action.transfer.key].append(action_sentence(action))
+            sentences[action.transfer.key].append(transfer_action_sentence(action))
         news = {key for key in sentences if frozenset(sentences[key]) != self._last.get(key, frozenset())}
         self._last |= {key: frozenset(sentences[key]) for key in news}
         changed = [transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]]
@@ -64,36 +64,40 @@ def _plan_entry(
     sentences: Mapping[TransferKey, list[str]],
     looked_at: int,
 ) -> DecisionJournalEntry:
-    inputs = {**encode_journal_rows(transfers, situation), "looked_at": looked_at, "policy": encode_model_value(policy)}
+    inputs = {
+        **encode_transfer_journal_rows(transfers, situation),
+        "looked_at": looked_at,
+        "policy": model_value_to_json(policy),
+    }
     actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
     return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
 
-def encode_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
+def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
     """Encode the first transfers for the journal, with their rows of the snapshots."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
-        "transfers": [encode_model_value(transfer) for transfer in first],
-        "situation": encode_model_value(keep_rows_deciding_transfers(first, situation)),
+        "transfers": [model_value_to_json(transfer) for transfer in first],
+        "situation": model_value_to_json(keep_rows_deciding_transfers(first, situation)),
     }
 
 
-def decode_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
+def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
     """Decode a journal row into transfers and decision inputs."""
-    return [decode_model_value(encoded, Transfer) for encoded in row["transfers"]], decode_model_value(
+    return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], model_value_from_json(
         row["situation"], TransferDecisionInputs
     )
 
 
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
-    transfers, situation = decode_journal_rows(row)
-    planned = rules.plan_transfers(transfers, situation, decode_model_value(row["policy"], PollerSection))
-    return [action_sentence(action) for action in planned.actions]
+    transfers, situation = decode_transfer_journal_row(row)
+    planned = rules.update_and_plan_transfers(transfers, situation, model_value_from_json(row["policy"], PollerSection))
+    return [transfer_action_sentence(action) for action in planned.actions]
 
 
-def action_sentence(action: TransferAction) -> str:
+def transfer_action_sentence(action: TransferAction) -> str:
     """Return an action as one sentence, as the journal keeps actions."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
@@ -128,15 +132,15 @@ def recall_journal_entry(
     candidates: Sequence[Transfer],
     due: Sequence[TaskRecall],
     situation: TransferDecisionInputs,
-    queues: Mapping[str, TransferQueue],
+    queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
     """Return a journal entry of the due recalls and the candidates considered."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
-        **encode_journal_rows(considered, situation),
-        "queues": {name: encode_model_value(queues[name]) for name in {transfer.queue for transfer in considered}},
+        **encode_transfer_journal_rows(considered, situation),
+        "queues": {name: model_value_to_json(queues[name]) for name in {transfer.queue for transfer in considered}},
         "troubles": dict(troubles),
         "free": free,
     }
@@ -147,9 +151,9 @@ def recall_journal_entry(
 
 def replay_recalls(row: Mapping[str, Any]) -> list[str]:
     """Replay a recall decision; return a sentence about each recalled task."""
-    transfers, situation = decode_journal_rows(row)
-    queues = {name: decode_model_value(queue, TransferQueue) for name, queue in row["queues"].items()}
-    due = recall_policy.plan_recalls(transfers, situation, queues, row["troubles"], row["free"])
+    transfers, situation = decode_transfer_journal_row(row)
+    queues = {name: model_value_from_json(queue, TransferQueueSection) for name, queue in row["queues"].items()}
+    due = recall_policy.plan_recalls_into_home_slots(transfers, situation, queues, row["troubles"], row["free"])
     return [_recall_sentence(recall) for recall in due]
 
 
@@ -161,12 +165,12 @@ REFUSAL_PROGRAM = "poller refusal"
 AN_HOUR = 20  # largest number of journalled refusals per person and hour
 
 
-class RefusedMessageJournal:
+class RefusedStarterMessageJournal:
     """Journals a limited number of refused messages per person and hour."""
 
     def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
         self._journal = journal
-        self._quota = LogQuota(clock.steady_s, AN_HOUR, 3600.0)
+        self._quota = LogLineQuotaByPerson(clock.steady_s, AN_HOUR, 3600.0)
 
     def keep(self, received: ReceivedStarterMessage, refusal: RejectedStarterMessage) -> None:
         """Journal a refused message with all inputs of the refusal."""
@@ -174,15 +178,15 @@ class RefusedMessageJournal:
         if not self._quota.allows(received.uid):
             return
         way = received.message.queue, received.message.remote
-        inputs = {"received": encode_model_value(replace(received, routes=received.routes & {way}))}
+        inputs = {"received": model_value_to_json(replace(received, routes=received.routes & {way}))}
         self._journal.keep(make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)]))
 
 
-def replay_refused_message(row: Mapping[str, Any]) -> list[str]:
+def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
     """Judge a journalled refused message again; return the result as one sentence."""
-    verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedStarterMessage))
+    verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     return [_refusal_sentence(verdict) if isinstance(verdict, RejectedStarterMessage) else f"take {verdict.name}"]
 
 
 def _refusal_sentence(refusal: RejectedStarterMessage) -> str:
-    return f"refuse {refusal.what}: {shorten_reason(refusal.reason)}"
+    return f"refuse {refusal.what}: {shorten_reason_for_storage(refusal.reason)}"

@@ -12,7 +12,7 @@ from typing import Protocol
 from gridbridge.batch.batch_adapter_table import adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster, EndPushKind
+from gridbridge.model.cluster import ClusterSection, JobEndPushKind
 from gridbridge.model.fixed_paths import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -28,7 +28,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-_USUAL = Cluster()
+_USUAL = ClusterSection()
 UNASKED = {  # cluster keys that do not affect a status query
     key: getattr(_USUAL, key)
     for key in (
@@ -131,13 +131,13 @@ def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
     return was == is_now
 
 
-def _push_of(policy: Policy, name: str) -> tuple[EndPushKind, float]:
+def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
     cluster = policy.clusters[name]
     return cluster.push, cluster.push_limit_per_s
 
 
 def _pushes(policy: Policy, name: str) -> bool:
-    return policy.clusters[name].push is not EndPushKind.NONE
+    return policy.clusters[name].push is not JobEndPushKind.NONE
 
 
 def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import local_task_ownership
-from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
+from gridbridge.decisions.transfer.cluster_load_values import remote_cluster_load_values
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.errors import StateError
 from gridbridge.model import key_value_lines, names_offered_by_cluster
@@ -25,18 +25,18 @@ from gridbridge.model.published import (
     PublishedQueueOnHost,
     PublishedRemoteUsage,
     PublishedServiceStatus,
+    PublishedTaskTransfers,
     PublishedTransfer,
     PublishedTransferEvent,
     PublishedTransferHistory,
     PublishedTransferQueue,
-    PublishedTransferTask,
 )
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.model.transfer import request_mapping_rules as mappings
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.model.transfer_route import encode_route
+from gridbridge.model.transfer_route import encode_transfer_route
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.watch import last_cluster_snapshots
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
@@ -58,8 +58,8 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
     return PublishedTransfer(
         transfer=transfer.name,
         owner=transfer.owner,
-        queue=printable_text(transfer.queue),
-        remote=printable_text(transfer.remote),
+        queue=replace_control_characters(transfer.queue),
+        remote=replace_control_characters(transfer.remote),
         remote_id=transfer.remote_id or None,
         phase=transfer.phase,
         desired=transfer.desired,
@@ -67,14 +67,14 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
         local_since=task.since if task else None,
         remote_state=transfer.remote_state.text,
         remote_facts=tuple(sorted(transfer.remote_state.facts)),
-        remote_host=printable_text(transfer.remote_host),
+        remote_host=replace_control_characters(transfer.remote_host),
         since=transfer.since,
         missing_since=transfer.missing_since,
         created_at=transfer.created_at,
-        outcome=printable_text(describe_job_end(transfer.verdict)) if transfer.verdict else "",
+        outcome=replace_control_characters(describe_job_end(transfer.verdict)) if transfer.verdict else "",
         closed_at=transfer.closed_at,
         cause=transfer.cause,
-        reason=printable_text(transfer.reason),
+        reason=replace_control_characters(transfer.reason),
     )
 
 
@@ -86,31 +86,31 @@ def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None
 
 def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
-    last, left_out = local_task_ownership.newest_attempts(records, MOST_RECORDS)
+    last, left_out = local_task_ownership.drop_oldest_attempts(records, MOST_RECORDS)
     return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
-def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
+def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTaskTransfers:
     """Return the published history of a local job's or task's last attempts."""
-    last, left_out = local_task_ownership.newest_attempts(attempts)
+    last, left_out = local_task_ownership.drop_oldest_attempts(attempts)
     histories = tuple(map(_history, last))
-    return PublishedTransferTask(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
+    return PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
 
 
 def _history(history: History) -> PublishedTransferHistory:
-    events, left_out = local_task_ownership.first_and_last_events(history[1])
+    events, left_out = local_task_ownership.drop_middle_events(history[1])
     return PublishedTransferHistory(
         transfer=published_row_with_all_fields(history[0]), events=tuple(map(_event, events)), left_out=left_out
     )
 
 
 def _printable(record: RemoteJobRunAccounting) -> RemoteJobRunAccounting:
-    queue, host = printable_text(record.queue), printable_text(record.host)
-    return replace(record, owner=printable_text(record.owner), queue=queue, host=host)
+    queue, host = replace_control_characters(record.queue), replace_control_characters(record.host)
+    return replace(record, owner=replace_control_characters(record.owner), queue=queue, host=host)
 
 
 def _event(event: TransferEvent) -> PublishedTransferEvent:
-    return PublishedTransferEvent(at=event.at, text=printable_text(event.text))
+    return PublishedTransferEvent(at=event.at, text=replace_control_characters(event.text))
 
 
 def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
@@ -121,7 +121,7 @@ def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
         )
 
 
-def published_cluster(
+def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> PublishedClusterAnswer:
     """Return a cluster's published row: the last snapshot and the last query's error."""
@@ -129,7 +129,7 @@ def published_cluster(
         cluster=answer.cluster,
         asked_at=now,
         taken_at=last.taken_at if last else None,
-        trouble=printable_text(answer.trouble),
+        trouble=replace_control_characters(answer.trouble),
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
         slots=last.batch_slots if last else None,
@@ -203,10 +203,10 @@ class TransferStatePublisher:
                 )
             publish_file(
                 published_file_formats.published_route_path(queue, self._folder),
-                encode_route(build_transfer_queue_route(self._policy, queue)),
+                encode_transfer_route(build_transfer_queue_route(self._policy, queue)),
             )
-        published_file_formats.remove_other_routes(used.union(self._policy.queues), self._folder)
-        drains.make_drains_folder(self._folder)
+        published_file_formats.remove_routes_of_other_queues(used.union(self._policy.queues), self._folder)
+        drains.make_cluster_drains_folder(self._folder)
         self._show_service()
 
     def keep_only(self, clusters: Container[str]) -> None:
@@ -230,7 +230,7 @@ class TransferStatePublisher:
         for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
-            values |= cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
+            values |= remote_cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
         is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
             return
@@ -242,18 +242,18 @@ class TransferStatePublisher:
         """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (transfer for transfer in transfers if local_task_ownership.may_transfer_be_public(transfer, young))
+        ours = (transfer for transfer in transfers if local_task_ownership.may_everybody_see_transfer(transfer, young))
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
         listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish a cluster's last snapshot, and the error of the last query if any."""
-        cluster = published_cluster(answer, last, self._clock.now())
+        cluster = published_cluster_row(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            last_cluster_snapshots.publish_local_only_queues(answer.snapshot, own, self._folder)
+            last_cluster_snapshots.publish_non_forwarding_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_file_formats.offered_names_path(answer.cluster, self._folder)
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
@@ -277,7 +277,7 @@ class TransferStatePublisher:
         """Publish the history of a local job's or task's last attempts."""
         task = published_task_history(local, attempts, is_proved=True)
         publish_file(
-            published_file_formats.local_job_history_path(local, self._folder),
+            published_file_formats.verified_job_history_path(local, self._folder),
             published_json.encode_published_value(task),
         )
 
@@ -333,7 +333,7 @@ class TransferStatePublisher:
             keep_closed_h=self._policy.retention.closed_h,
             routes=tuple(published_queue_routes(self._policy)),
             configuration=self._configuration,
-            full=printable_text(self._full),
+            full=replace_control_characters(self._full),
         )
         self._put(published_json.SERVICE, service)
 

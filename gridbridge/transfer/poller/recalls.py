@@ -20,11 +20,11 @@ from gridbridge.model.transfer.transfer_round_plan import TransferAction, Transf
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.backoff import BackoffBySubject
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -44,7 +44,7 @@ class WaitingTaskRecallService:
         policy: Policy,
         ledger: TransferLedger,
         tasks: LocalTaskActs,
-        verdicts: StarterVerdictFiles,
+        verdicts: VerdictFilesAndStarterFifos,
         workers: OwnerThreadPools,
         claims: RemoteJobClaimService,
         clock: Clock,
@@ -58,7 +58,7 @@ class WaitingTaskRecallService:
         self._claims = claims
         self._clock = clock
         self._journal = journal
-        self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
+        self._backoff = BackoffBySubject(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
         self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each recall request
@@ -98,7 +98,7 @@ class WaitingTaskRecallService:
     ) -> None:
         """Start to check the tasks that are due for recall, and journal the decision."""
         queues = self._policy.queues
-        due = tuple(recall_policy.plan_recalls(candidates, situation, queues, troubles, free))
+        due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
         for recall in begun:
             check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)

@@ -9,7 +9,7 @@ import logging
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.decisions.transfer.recall_policy import waits_for_claim_grant
+from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.errors import StateError
 from gridbridge.model.policy import Policy
@@ -21,15 +21,15 @@ from gridbridge.model.transfer.claim import (
     JOB,
     claim_file_name,
     claim_key_file,
-    is_claim_granted_by_home,
+    does_claim_need_home_grant,
     split_claim,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.backoff import BackoffBySubject
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.acts.claim_files import ClaimFiles
+from gridbridge.transfer.acts.claim_files import ClaimAndGrantFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 AT_ONCE = 500  # largest number of grants in one command
@@ -44,14 +44,14 @@ class RemoteJobClaimService:
     """Sends grants and removes claims; the state file has the holder of each claim."""
 
     def __init__(
-        self, policy: Policy, ledger: TransferLedger, files: ClaimFiles, workers: OwnerThreadPools, clock: Clock
+        self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
     ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._files = files
         self._workers = workers
         self._clock = clock
-        self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
+        self._backoff = BackoffBySubject(clock.steady_s, FIRST_S, LONGEST_S)
         self._due: dict[str, dict[TransferKey, Transfer]] = {}  # unsent grants by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
@@ -63,13 +63,13 @@ class RemoteJobClaimService:
     def load(self) -> None:
         """Schedule the grants that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
-            if is_claim_granted_by_home(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
+            if does_claim_need_home_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
         """Record a grant for each remote job that waits for its claim; `send` delivers."""
         for transfer in tuple(self._ledger.all()):
-            if transfer.claim and waits_for_claim_grant(transfer, situation):
+            if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
                 self._ledger.note(transfer, f"granted: its job has started at {transfer.remote}")
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
@@ -116,7 +116,7 @@ class RemoteJobClaimService:
         return is_had
 
     def _take_claim(self, transfer: Transfer) -> bool:
-        return is_claim_granted_by_home(transfer.claim) or self._files.take(transfer)
+        return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return a transfer's end; too many ends without a claim become the task's error."""
@@ -134,7 +134,7 @@ class RemoteJobClaimService:
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended without a claim although its grant was sent."""
         cluster = self._policy.clusters.get(transfer.remote)
-        if not cluster or not is_claim_granted_by_home(transfer.claim) or end.exit_status != str(REQUEUE):
+        if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:

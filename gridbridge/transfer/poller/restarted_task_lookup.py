@@ -1,8 +1,8 @@
 """Tell the starter of a restarted task the transfer that the task belongs to."""
 
 from gridbridge.decisions.transfer.starter_message_acceptance import (
+    has_home_reused_job_number,
     invalid_message_value,
-    is_job_number_reused,
     is_new_starter_of_dying_task,
     transfer_for_restarted_task,
 )
@@ -14,20 +14,20 @@ from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMess
 from gridbridge.shell.clock import Clock
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
 
 
-class AdoptionQueries:
+class RestartedTaskAnswers:
     """Answers to starters of restarted tasks, taken from the transfer ledger."""
 
     def __init__(
         self,
         ledger: TransferLedger,
         inbox: SpoolInbox,
-        verdicts: StarterVerdictFiles,
-        unheard_ends: UndeliveredEndTracker,
+        verdicts: VerdictFilesAndStarterFifos,
+        unheard_ends: UndeliveredTaskEndTracker,
         clock: Clock,
     ) -> None:
         # keys of transfers that are being deleted and whose tasks have new starters
@@ -69,7 +69,7 @@ class AdoptionQueries:
         is_live = (
             not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
         )
-        if not is_live or not is_job_number_reused(message, self._inbox.submitted_of(transfer.record)):
+        if not is_live or not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
             return transfer
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
         self._ledger.keep(transfer)

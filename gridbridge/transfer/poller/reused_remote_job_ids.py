@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecis
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE, BackgroundQuery, OwnerThreadPools
+from gridbridge.program.work.thread_pools import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -27,7 +27,7 @@ class ReusedRemoteJobIdDetector:
         self._clock = clock
         self._known: dict[TransferKey, RemoteJobIdentity] = {}
         self._found: set[TransferKey] = set()
-        self._questions: dict[str, BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]] = {}
+        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]] = {}
 
     def now(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id now belongs to another job."""
@@ -70,10 +70,10 @@ class ReusedRemoteJobIdDetector:
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(self, cluster: str) -> BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
+    def _question(self, cluster: str) -> RepeatedBackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
         if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
-            self._questions[cluster] = BackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
+            self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
 
     def _accounts(self, cluster: str, doubtful: dict[TransferKey, RemoteJobIdentity]) -> dict[int, str]:

@@ -10,7 +10,7 @@ from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceable_job_verdict
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.guard_reconcilers import StaleGuardRemover
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
@@ -19,12 +19,12 @@ from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundActionRunner:
+class PollRoundActionRunner:
     """Does the planned acts of transfers; no act runs twice at the same time."""
 
     policy: Policy
     ledger: TransferLedger
-    verdicts: StarterVerdictFiles
+    verdicts: VerdictFilesAndStarterFifos
     dispatcher: TransferActDispatcher
     usage_records: RemoteUsageService
     claims: RemoteJobClaimService
@@ -51,7 +51,7 @@ class RoundActionRunner:
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
         """Look up job ends that a cluster has pushed, without the usual retry pause."""
-        for action in rules.look_up_pushed_ends(self.ledger.all(), cluster, ids):
+        for action in rules.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 

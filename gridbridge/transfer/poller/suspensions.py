@@ -14,8 +14,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
-from gridbridge.program.work.backoff import Backoff
-from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 AGAIN_S = 60.0  # first pause between requests to a starter
@@ -31,14 +31,14 @@ class SuspensionReconciler:
     """Finds suspension mismatches in snapshots, and requests starters' corrections."""
 
     def __init__(
-        self, policy: Policy, ledger: TransferLedger, verdicts: StarterVerdictFiles, clock: Callable[[], float]
+        self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
     ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._verdicts = verdicts
         self._seen: dict[TransferKey, SuspensionMismatch] = {}
         self._out: dict[TransferKey, SuspensionMismatch] = {}
-        self._backoff = Backoff(clock, AGAIN_S, SELDOM_S)
+        self._backoff = BackoffBySubject(clock, AGAIN_S, SELDOM_S)
         self._times: Counter[TransferKey] = Counter()
 
     def follow(self, policy: Policy) -> None:

@@ -27,7 +27,7 @@ from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
 KEPT = timedelta(days=7)
 NOBODY = "moves"  # name of the thread for moves whose job owner is unknown
 
-_log = logging.getLogger(__name__)
+_move_log = logging.getLogger(__name__)
 
 
 class WaitingTaskMoveService:
@@ -89,7 +89,7 @@ class WaitingTaskMoveService:
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to be requeued at home
-        if why := recall_policy.why_move_is_impossible(transfer, situation):
+        if why := recall_policy.why_task_move_is_impossible(transfer, situation):
             self._give_up(move, transfer, situation, why)
         elif transfer.key in self._recalls.out():
             return
@@ -124,7 +124,7 @@ class WaitingTaskMoveService:
         if newest.name != move.name:
             self._ledger.note(newest, f"moved: it waited at {move.source} before")
             self._give_back(move, transfer.owner, TaskMoveStage.DONE, f"it went to {newest.remote}")
-        elif ended := recall_policy.describe_returned_task(transfer, situation):
+        elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
             self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
@@ -154,7 +154,7 @@ class WaitingTaskMoveService:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)
             if error and transfer and recall_policy.is_task_listed_at_home(transfer, situation):
-                _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
+                _move_log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._give_back(move, transfer.owner, move.stage, move.reason)
             else:
                 self._end(move, move.stage, move.reason)
@@ -163,4 +163,4 @@ class WaitingTaskMoveService:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
         self._kept.put(replace(move, stage=stage, reason=why))
-        _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)
+        _move_log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.decisions.transfer.remote_accounting_verdicts import verdict_from_accounting
-from gridbridge.errors import ConflictingEnds, GridbridgeError, RemoteJobNotOurs, describe_error
+from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
+from gridbridge.errors import ConflictingRemoteJobEnds, GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessage, shorten_reason
+from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
-from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.backoff import BackoffBySubject
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
@@ -38,8 +38,8 @@ class TransferActDispatcher:
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = Backoff(clock)  # pauses between look-ups of a job's end
-        self._failing: dict[Name, Backoff] = {}  # pauses of acts whose last run failed
+        self._backoff = BackoffBySubject(clock)  # pauses between look-ups of a job's end
+        self._failing: dict[Name, BackoffBySubject] = {}  # pauses of acts whose last run failed
         self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id is another job's
         self.not_deleted: list[tuple[Transfer, str]] = []  # owner's account is gone
@@ -66,19 +66,21 @@ class TransferActDispatcher:
             action, future = self.open.pop(name)
             try:
                 verdict = future.result()
-            except ConflictingEnds as error:
+            except ConflictingRemoteJobEnds as error:
                 _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
                 self.disputed.add(action.transfer.key)
                 yield action, None
             except RemoteJobNotOurs as error:
-                _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason(str(error)))
+                _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason_for_storage(str(error)))
                 self.not_ours.append(action.transfer)
                 self._pause(name)
             except OwnerlessJobNotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
                 self._pause(name)
             except (GridbridgeError, OSError) as error:
-                _log.warning("event=failed act=%s why=%r", action.act.value, shorten_reason(describe_error(error)))
+                _log.warning(
+                    "event=failed act=%s why=%r", action.act.value, shorten_reason_for_storage(describe_error(error))
+                )
                 self._pause(name)
             except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
@@ -101,14 +103,14 @@ class TransferActDispatcher:
     def _pause(self, name: Name) -> None:
         """Pause a failed act before its retry, except the release of a local task."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
-            self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
+            self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
     def _future(self, action: TransferAction) -> "Future[TransferMessage | None]":
         is_sought = action.act is TransferActKind.LOOK_UP_END
         try:
             end = self._usage_records.end(action.transfer) if is_sought else None
-        except ConflictingEnds as error:
+        except ConflictingRemoteJobEnds as error:
             return _failed(error)
         if end is None and is_sought and self._usage_records.tells(action.transfer):
             return _completed(None)
@@ -117,7 +119,7 @@ class TransferActDispatcher:
         if end.is_unseen:
             judge = partial(self._acts.judge, end)
             return self._workers.do(action.transfer.owner, judge, action.transfer)
-        return _completed(verdict_from_accounting(action.transfer, end))
+        return _completed(home_verdict_from_accounting(action.transfer, end))
 
 
 def _completed(verdict: TransferMessage | None) -> Future[TransferMessage | None]:

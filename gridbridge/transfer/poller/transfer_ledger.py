@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.undelivered_ends_and_guards import UNDELIVERE
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogQuota, WithheldLogLines
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson, WithheldLogLines
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
@@ -33,8 +33,8 @@ class TransferLedger:
         # closed transfers whose remote jobs may still be listed
         self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unconfirmed closed transfers
-        self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
-        self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
+        self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
+        self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
         self._withheld = WithheldLogLines()  # log lines about unconfirmed transfers
         self._clock = clock
         self._database = database
@@ -62,7 +62,7 @@ class TransferLedger:
 
     def away_jobs(self) -> frozenset[AwayJob]:
         """Return owner, cluster and queue of each open transfer."""
-        return frozenset(map(sections_used_by_transfer, self.all()))
+        return frozenset(map(config_sections_of_transfer, self.all()))
 
     def among(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
         """Return each open transfer with one of the given keys once."""
@@ -193,6 +193,6 @@ def _log_transfer(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 
-def sections_used_by_transfer(transfer: Transfer) -> AwayJob:
+def config_sections_of_transfer(transfer: Transfer) -> AwayJob:
     """Return owner, cluster and queue: an open transfer's parts of gridbridge.toml."""
     return transfer.owner, transfer.remote, transfer.queue

@@ -14,26 +14,26 @@ from gridbridge.program.decision_journal import DecisionJournal, DecisionJournal
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterTmpdirQuery
+from gridbridge.program.watch.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_reconcilers import CopiedGuardRemover, MissingGuardRestorer, StaleGuardRemover
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
-from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
+from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
-from gridbridge.transfer.poller.round_actions import RoundActionRunner
+from gridbridge.transfer.poller.round_actions import PollRoundActionRunner
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
 from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
@@ -70,7 +70,7 @@ class ClusterAnswerHandlers:
     policy: Policy
     answers: LastClusterSnapshots
     ledger: TransferLedger
-    unheard_ends: UndeliveredEndTracker
+    unheard_ends: UndeliveredTaskEndTracker
     breakers: ClusterBreakers
     late_guards: StaleGuardRemover
     mail: StarterMessageReader
@@ -112,7 +112,7 @@ class PollRoundInputSources:
     mail: StarterMessageReader
     usage_records: RemoteUsageService
     pushes: dict[str, QeventJobEndReceiver | OarJobEndListener]
-    actions: RoundActionRunner
+    actions: PollRoundActionRunner
     answer_handlers: ClusterAnswerHandlers
 
     def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
@@ -149,7 +149,7 @@ class PollRoundReconcilers:
     situations: TransferDecisionInputGatherer
     guards: MissingGuardRestorer
     copies: CopiedGuardRemover
-    cleaner: OrphanCleaner
+    cleaner: OrphanRemoteJobCleaner
     claims: RemoteJobClaimService
     recalls: WaitingTaskRecallService
     moves: WaitingTaskMoveService
@@ -186,11 +186,11 @@ class PollRoundPublishers:
     answers: LastClusterSnapshots
     observers: Mapping[str, ClusterObserver]
     breakers: ClusterBreakers
-    room: DiskSpaceWatch
+    room: FullServiceFolderWatch
     tmpdirs: StarterTmpdirQuery
     job_history: TaskHistoryPublisher
     views: TransferStatePublisher
-    sweeper: OldDataSweeper
+    sweeper: OldTransferDataSweeper
 
     def publish(self, is_news: bool) -> None:
         """Publish load values and histories; publish transfers if `is_news` is true."""
@@ -222,7 +222,7 @@ class PollRoundSteps:
     intake: PollRoundInputSources
     situations: TransferDecisionInputGatherer
     plan_journal: TransferPlanJournal
-    actions: RoundActionRunner
+    actions: PollRoundActionRunner
     upkeep: PollRoundReconcilers
     publication: PollRoundPublishers
 
@@ -245,7 +245,7 @@ class PollRoundSteps:
         """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
-        return rules.plan_transfers(round_input.concerned, round_input.situation, self.policy.poller)
+        return rules.update_and_plan_transfers(round_input.concerned, round_input.situation, self.policy.poller)
 
     def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None without any."""

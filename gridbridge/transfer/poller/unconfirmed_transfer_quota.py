@@ -26,7 +26,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 KEPT = timedelta(hours=1)  # storage time of closed transfers that home never confirmed
 SWEEP_S = 600.0
 
-_log = logging.getLogger(__name__)
+_quota_log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
@@ -102,7 +102,7 @@ class UnconfirmedTransferQuota:
                 uids[entry.transfer.uid] += 1
         for uid, count in uids.items():
             why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
-            _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
+            _quota_log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
         self._forget(home.taken_at)
         return refused
 

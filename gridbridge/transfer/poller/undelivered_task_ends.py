@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer.local_task_ownership import prove_ended_transfer_owner
 from gridbridge.decisions.transfer.transfer_decisions import is_home_job_id_reused
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
-    does_ended_task_wait_again,
-    is_ended_task_gone,
+    does_ended_task_wait_at_home,
+    is_ended_task_gone_from_home,
     may_home_have_missed_task_end,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -19,7 +19,7 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 RECENT = timedelta(hours=1)  # longest time after which a qmaster gives up a silent execd
 
 
-class UndeliveredEndTracker:
+class UndeliveredTaskEndTracker:
     """The closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
@@ -63,11 +63,11 @@ class UndeliveredEndTracker:
         A transfer is forgotten if its job number now belongs to another job, which began outside
         the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
         """
-        unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_again(transfer, local))
+        unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_at_home(transfer, local))
         for key, transfer in tuple(self._ended.items()):
             if (
                 transfer in unheard
-                or is_ended_task_gone(transfer, local)
+                or is_ended_task_gone_from_home(transfer, local)
                 or is_home_job_id_reused(transfer, local, queues)
             ):
                 del self._ended[key]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import local_task_ownership
 from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
-from gridbridge.errors import ConflictingEnds, StateError
-from gridbridge.model.cluster import Cluster
+from gridbridge.errors import ConflictingRemoteJobEnds, StateError
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedAccountingProgress
@@ -22,7 +22,7 @@ from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.accounting_reader import AccountingFileReading, AccountingReader
+from gridbridge.transfer.poller.accounting_reader import AccountingFileReadResult, RemoteAccountingFileReader
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
@@ -46,7 +46,7 @@ class RemoteUsageService:
     database: StateFile
     views: TransferStatePublisher
     clock: Clock
-    readers: dict[str, AccountingReader] = field(default_factory=dict)
+    readers: dict[str, RemoteAccountingFileReader] = field(default_factory=dict)
     readings: dict[str, PublishedAccountingProgress] = field(
         default_factory=dict
     )  # published reading progress by cluster
@@ -80,11 +80,11 @@ class RemoteUsageService:
                 self._begin(name, cluster, accounts)
         self.views.readings(self.readings.values())
 
-    def _begin(self, name: str, cluster: Cluster, accounts: "JobAccountingReader[Away]") -> None:
+    def _begin(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
         cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
-        self.readers[name] = AccountingReader(cursor, cluster, accounts, prefix, self.clock)
+        self.readers[name] = RemoteAccountingFileReader(cursor, cluster, accounts, prefix, self.clock)
         self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
@@ -98,7 +98,7 @@ class RemoteUsageService:
             if look := reader.take():
                 self.keep(look)
 
-    def keep(self, look: AccountingFileReading) -> None:
+    def keep(self, look: AccountingFileReadResult) -> None:
         """Store and publish the usage records of one reading."""
         changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
@@ -118,7 +118,7 @@ class RemoteUsageService:
             records = tuple(local_task_ownership.usage_records_of_proved_owner(records, transfers))
         self.views.usage(local, records)
 
-    def _note(self, look: AccountingFileReading) -> None:
+    def _note(self, look: AccountingFileReadResult) -> None:
         name = look.cursor.cluster
         before = self.readings[name]
         if look.lost:
@@ -153,7 +153,7 @@ class RemoteUsageService:
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:
-            raise ConflictingEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
+            raise ConflictingRemoteJobEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:

@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 LIMIT_S = 10.0  # timeout of a cluster query for a command of a waiting user
 
 
-class RemoteActNotDone(GridbridgeError):
+class RemoteJobActNotDone(GridbridgeError):
     """A request of the user was not carried out; the text gives the reason."""
 
 
-class RemoteJobGone(RemoteActNotDone):
+class RemoteJobGone(RemoteJobActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
 def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
-    """Return the caller's access to a cluster; RemoteActNotDone if unconfigured."""
+    """Return the caller's access to a cluster; RemoteJobActNotDone if unconfigured."""
     if cluster not in policy.clusters:
-        raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
+        raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_address(policy, cluster).within(LIMIT_S)
 
 
-def require_request_listing(home: Away) -> "UserJobRequestReader[Away]":
-    """Return the cluster's reader of job requests; RemoteActNotDone if none exists."""
+def require_job_request_reader(home: Away) -> "UserJobRequestReader[Away]":
+    """Return the cluster's reader of job requests; RemoteJobActNotDone if none exists."""
     if ability := adapter_of_cluster(home).shows_requests:
         return ability
-    raise RemoteActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
+    raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteActResult:
+class RemoteJobActResult:
     """The result of a command on one local job or task, as a sentence for the user."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
@@ -53,7 +53,7 @@ class RemoteActResult:
 
 def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
-) -> Iterator[RemoteActResult]:
+) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each away task of a job; yield a result for each task.
 
     `instead` is the command to name for a job that waits at home. Raises ParseError
@@ -62,20 +62,20 @@ def act_on_remote_tasks(
     transfers = open_transfers_of_job(job, folder)
     if not transfers:
         text = f"job {job}: no task is away; {instead} a job at home"
-        yield RemoteActResult(job=job, is_done=False, text=text)
+        yield RemoteJobActResult(job=job, is_done=False, text=text)
     yield from act_on_transfers_remote_jobs(transfers, act)
 
 
 def act_on_transfers_remote_jobs(
     transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
-) -> Iterator[RemoteActResult]:
+) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each transfer; yield the result of each act."""
     for transfer in transfers:
         local = parse_transfer_name(transfer.transfer).local
         try:
-            yield RemoteActResult(job=local, is_done=True, text=act(transfer))
+            yield RemoteJobActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
-            yield RemoteActResult(job=local, is_done=False, text=f"job {local}: {error}")
+            yield RemoteJobActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
 def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
@@ -94,16 +94,16 @@ def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
-    """Query the remote job's owner and account; RemoteActNotDone unless both match the transfer."""
+    """Query the remote job's owner and account; RemoteJobActNotDone unless both match the transfer."""
     local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
-        raise RemoteActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
+        raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
     owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended")
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, transfer.transfer):
-        raise RemoteActNotDone(
+        raise RemoteJobActNotDone(
             f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}: not {transfer.transfer}"
         )
 

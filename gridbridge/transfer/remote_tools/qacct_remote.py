@@ -15,7 +15,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedAccountingProgress, PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.remote_job_accounting import AccountingFilePosition, JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.status_report import format_duration
-from gridbridge.model.transfer_name import PREFIX, TransferId, parse_local_job_and_task, parse_transfer_name
+from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
@@ -53,7 +53,7 @@ class RemoteUsageTotal:
     max_rss_kb: float  # largest memory use of a single job
 
 
-def read_accounting_home_and_away(
+def read_home_remote_accounting(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
     """Return each task's accounting at home and away, and notes about missing values.
@@ -62,14 +62,14 @@ def read_accounting_home_and_away(
     when the home cluster does not answer.
     """
     number, task = parse_local_job_and_task(job)
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     shown = files.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
     kept_records = {usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)}
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
-        for published in status_and_why_reports.tasks_of_confirmed_owner(
+        for published in status_and_why_reports.tasks_with_verified_owner(
             files.read_transfer_histories_of_job(folder, job), lambda: accounted
         )
     }
@@ -98,7 +98,7 @@ def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     shown = files.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
@@ -109,7 +109,7 @@ def sum_remote_usage(
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)}
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_file_states(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
@@ -134,7 +134,7 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 def _by_task(records: Iterable[JobRunAccounting]) -> dict[str, tuple[JobRunAccounting, ...]]:
     by_task: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
-        name = TransferId("", record.job_id, record.task, 0).local
+        name = TransferAttemptId("", record.job_id, record.task, 0).local
         by_task[name] = (*by_task.get(name, ()), record)
     return by_task
 
@@ -213,7 +213,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
 
 def _blind(tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
     """Yield a note for each remote cluster whose accounting is unreadable or behind."""
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)}
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_file_states(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):

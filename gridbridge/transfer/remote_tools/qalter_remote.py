@@ -15,23 +15,23 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedTransfer
-from gridbridge.model.status_report import printable_text
+from gridbridge.model.status_report import replace_control_characters
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import users_configuration
 from gridbridge.transfer.acts.request_translation import (
     exclude_forwarding_queues,
-    read_offered_resources,
-    translate_job_request,
+    read_names_offered_by_cluster,
+    translate_request_for_cluster,
 )
 from gridbridge.transfer.remote_tools.owner_remote_job_access import (
-    RemoteActNotDone,
-    RemoteActResult,
+    RemoteJobActNotDone,
+    RemoteJobActResult,
     act_on_remote_tasks,
     reach_cluster_as_caller,
+    require_job_request_reader,
     require_own_remote_job,
-    require_request_listing,
 )
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class RemoteJobRequestChange:
 
 def alter_remote_tasks(
     job: str, change: RemoteJobRequestChange, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[RemoteActResult]:
+) -> Iterator[RemoteJobActResult]:
     """Change the remote jobs of a job's tasks that are away; yield each task's result.
 
     Raises ParseError for an invalid job id, ConfigError, and StateError without published
     files.
     """
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     return act_on_remote_tasks(
         job, folder, f"qalter {job} changes", lambda transfer: _alter(transfer, change, policy, folder, is_dry)
     )
@@ -69,9 +69,9 @@ def _alter(
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise RemoteActNotDone(f"owned by {transfer.owner}, not by you")
+        raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you")
     if why := why_remote_job_unalterable(transfer, change):
-        raise RemoteActNotDone(why)
+        raise RemoteJobActNotDone(why)
     where = reach_cluster_as_caller(policy, transfer.remote)
     alters = require_job_alterer(where, transfer.remote)
     options = _options(transfer, change, policy, folder, alters)
@@ -79,18 +79,18 @@ def _alter(
     job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
-        raise RemoteActNotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
+        raise RemoteJobActNotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
     if is_dry:
-        return printable_text(shlex.join(alters.build_alter_command(where, job, options)))
+        return replace_control_characters(shlex.join(alters.build_alter_command(where, job, options)))
     alters.alter_job(where, job, options)
-    return printable_text(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
+    return replace_control_characters(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
 def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
-    """Return the adapter that alters a cluster's jobs; RemoteActNotDone if none exists."""
+    """Return the adapter that alters a cluster's jobs; RemoteJobActNotDone if none exists."""
     if alterer := adapter_of_cluster(where).alters:
         return alterer
-    raise RemoteActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
+    raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
@@ -131,19 +131,19 @@ def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder
     transfer queues.
     """
     home = reach_cluster_as_caller(policy, policy.site.cluster)
-    known_here = require_request_listing(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
+    known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
     asks = known_here.request.but(hard=pairs)
     spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
     rules, offered = (
         build_request_mapping(policy, transfer.remote, transfer.queue),
-        read_offered_resources(transfer.remote, folder),
+        read_names_offered_by_cluster(transfer.remote, folder),
     )
     try:
-        spec, _ = translate_job_request(spec, rules, offered, transfer.remote, policy.queues)
+        spec, _ = translate_request_for_cluster(spec, rules, offered, transfer.remote, policy.queues)
     except UnmappableRequest as error:
-        raise RemoteActNotDone(str(error)) from error
+        raise RemoteJobActNotDone(str(error)) from error
     hard = tuple(pair for pair in spec.request.hard if not is_home_only_resource(pair[0]))
     if not hard:
-        raise RemoteActNotDone(f"no such resource is requested at {transfer.remote}")
+        raise RemoteJobActNotDone(f"no such resource is requested at {transfer.remote}")
     remote_request = exclude_forwarding_queues(spec, transfer.remote, folder).request
     return hard, remote_request.soft, remote_request.stays

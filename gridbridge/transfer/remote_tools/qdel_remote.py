@@ -16,8 +16,8 @@ from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import users_configuration
 from gridbridge.transfer.remote_tools.owner_remote_job_access import (
-    RemoteActNotDone,
-    RemoteActResult,
+    RemoteJobActNotDone,
+    RemoteJobActResult,
     RemoteJobGone,
     act_on_remote_tasks,
     act_on_transfers_remote_jobs,
@@ -29,34 +29,34 @@ from gridbridge.transfer.remote_tools.owner_remote_job_access import (
 
 def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[RemoteActResult]:
+) -> Iterator[RemoteJobActResult]:
     """Delete the tasks of a job that are away; yield a result for each task.
 
     Raises ParseError for an invalid job id, ConfigError, and StateError without published
     files.
     """
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
 
 
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[RemoteActResult]:
+) -> Iterator[RemoteJobActResult]:
     """Delete all jobs of an owner that are away; yield a result for each job.
 
     Raises ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load_users_configuration(path)
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
     transfers = open_transfers_of_owner(owner, folder)
     if not transfers:
-        yield RemoteActResult(job="", is_done=False, text=f"no job of {owner} is away")
+        yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")
     yield from act_on_transfers_remote_jobs(transfers, lambda transfer: _delete(transfer, policy, is_dry))
 
 
 def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise RemoteActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
+        raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
     home = reach_cluster_as_caller(policy, policy.site.cluster)
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"

@@ -14,7 +14,12 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job import JobAccountAndErrors
 from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.states import JobState
-from gridbridge.model.status_report import TransferAttemptExplanation, TransferReport, format_duration, printable_text
+from gridbridge.model.status_report import (
+    TransferAndAwaitedEvent,
+    TransferAttemptExplanation,
+    format_duration,
+    replace_control_characters,
+)
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
@@ -34,7 +39,7 @@ class TransferFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteTaskDetail:
+class TaskWithRemoteMessages:
     """One task of a job, and the remote cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
@@ -44,12 +49,12 @@ class RemoteTaskDetail:
 
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
-) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
+) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
     """Return the open transfers of a filter, and notes about stale state.
 
     Raises StateError without published files, GridbridgeError for an unknown cluster.
     """
-    report = status_and_why_reports.build_site_report(now, folder)
+    report = status_and_why_reports.build_site_status_report(now, folder)
     _refuse_unknown(choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers)
     rows = tuple(row for row in report.transfers if matches_transfer_filter(row, choice))
     concerned = {row.transfer.remote for row in rows}
@@ -58,7 +63,7 @@ def list_open_transfers(
     return rows, tuple(note for note in notes if note)
 
 
-def matches_transfer_filter(report: TransferReport, choice: TransferFilter) -> bool:
+def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFilter) -> bool:
     """Say whether a transfer matches a filter by owner, cluster and state."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
@@ -79,18 +84,18 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     return any(facts[letter] for letter in selection)
 
 
-def _refuse_unknown(cluster: str | None, names: Iterable[str], rows: Iterable[TransferReport]) -> None:
+def _refuse_unknown(cluster: str | None, names: Iterable[str], rows: Iterable[TransferAndAwaitedEvent]) -> None:
     clusters = sorted({*names, *(row.transfer.remote for row in rows)})
     if cluster is not None and cluster not in clusters:
         raise GridbridgeError(f"no cluster {cluster!r}; known: {', '.join(clusters) or 'none'}")
 
 
-class RemoteJobQueries:
+class SingleRemoteJobQueries:
     """Queries clusters about single jobs, and skips a cluster that once gave no answer."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
-        self._policy, _ = users_configuration.load_users_configuration(path)
+        self._policy, _ = users_configuration.load_config_or_one_in_force(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 
@@ -106,7 +111,7 @@ class RemoteJobQueries:
             jobs = status_adapter(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
-            self._silent[transfer.remote] = printable_text(f"{kind}{error}")
+            self._silent[transfer.remote] = replace_control_characters(f"{kind}{error}")
             return (), self._silent[transfer.remote]
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
@@ -114,14 +119,14 @@ class RemoteJobQueries:
         return _messages(ours[0], is_waiting=matches_qstat_state_letters(transfer.there, "p")), ""
 
 
-def query_task_details(
-    job: str, asking: RemoteJobQueries, now: datetime, folder: str = PUBLISHED
-) -> tuple[str, tuple[RemoteTaskDetail, ...]]:
+def query_remote_task_details(
+    job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
+) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
     """Return the alarm about a silent poller, and each task's last transfer attempt.
 
     Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
-    alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder, asking.path)
+    alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     taken_at = {
         cluster.cluster: cluster.taken_at for cluster in files.read_all_published_files(folder).clusters.values()
     }
@@ -133,7 +138,7 @@ def query_task_details(
         at = taken_at.get(transfer.remote)
         if trouble and at:
             trouble += f"; the state above is {format_duration(now - at)} old"
-        task_details.append(RemoteTaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
+        task_details.append(TaskWithRemoteMessages(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(task_details)
 
 
@@ -143,4 +148,4 @@ def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
     Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
-    return tuple(printable_text(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)
+    return tuple(replace_control_characters(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

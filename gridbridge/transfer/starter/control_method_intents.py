@@ -19,7 +19,7 @@ TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
 Order = tuple[int, int]  # sort key: clock ticks since the host's boot, and a pid
 
 
-def process_start_time(pid: int) -> Order:
+def process_start_ticks_and_pid(pid: int) -> Order:
     """Return a process's start time in clock ticks, and its pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
@@ -41,7 +41,7 @@ def note_method_intent(folder: str, desired: str, order: Order) -> None:
 
 def note_termination_check(folder: str) -> str:
     """Note that this process checks whether the local job is to end; return the note."""
-    start, pid = process_start_time(os.getpid())
+    start, pid = process_start_ticks_and_pid(os.getpid())
     path = f"{folder}/{DOUBT}.{start}.{pid}"
     task_notes.write_note(path)
     return path
@@ -85,7 +85,7 @@ def mark_intent_reported(folder: str, name: str) -> None:
 def _lives(order: Order) -> bool:
     """Say whether a process still lives; a reused pid has another start time."""
     try:
-        return process_start_time(order[1]) == order
+        return process_start_ticks_and_pid(order[1]) == order
     except OSError:
         return False
 

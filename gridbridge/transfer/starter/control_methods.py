@@ -39,12 +39,12 @@ def main() -> None:
 
 def note_local_job_suspended(task: LocalTask) -> None:
     """Note that the local job was suspended: by hand, with its queue, or by a threshold."""
-    note_desired_state(task, DesiredLocalJobState.SUSPENDED)
+    note_intent_and_wake_starter(task, DesiredLocalJobState.SUSPENDED)
 
 
 def note_local_job_resumed(task: LocalTask) -> None:
     """Note that the local job was resumed."""
-    note_desired_state(task, DesiredLocalJobState.RUNNING)
+    note_intent_and_wake_starter(task, DesiredLocalJobState.RUNNING)
 
 
 def terminate_local_job(task: LocalTask) -> None:
@@ -60,7 +60,7 @@ def terminate_local_job(task: LocalTask) -> None:
         return
     starter = StarterProcess(task)
     try:
-        note_desired_state(task, DesiredLocalJobState.DEAD)
+        note_intent_and_wake_starter(task, DesiredLocalJobState.DEAD)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
     if task.is_done(BACK):
@@ -109,7 +109,7 @@ def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
-def note_desired_state(task: LocalTask, desired: str) -> None:
+def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
     """Note an intent for the local job (suspend, resume, delete), and wake its starter."""
     task.open_notes()
     task.ask(desired)

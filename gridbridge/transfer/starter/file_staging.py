@@ -34,7 +34,7 @@ SHORT_BYTES = 1 << 20  # largest size of a stream that is fetched without rsync
 LONG_S = 40.0  # timeout for listing or removing a remote folder
 
 
-class StagingFolder:
+class RemoteStagingFolder:
     """A job's remote folder for carried files, and the job's lists of files to carry."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
@@ -74,7 +74,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
         return _make_at_home(step, stage)
 
 
-def _make_at_home(step: "StarterStepContext", stage: StagingFolder) -> str:
+def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str:
     """Create and note a private folder below the remote home directory."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
@@ -82,7 +82,7 @@ def _make_at_home(step: "StarterStepContext", stage: StagingFolder) -> str:
     return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
 
 
-def stage_inputs(step: "StarterStepContext") -> bool:
+def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     """Carry the inputs to the remote folder; False if the local job was deleted.
 
     Raises UnstageablePaths when an input is gone, CommandFailed when a retry is needed.
@@ -96,15 +96,15 @@ def stage_inputs(step: "StarterStepContext") -> bool:
     names = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     if source or names:
         folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
-    if source and not rsync.push_renamed_file(login, source, f"{at}/{STDIN}", task.is_dead):
+    if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    if names and not rsync.push_files(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{folder.WORK}/", task.is_dead):
         return False
     task.note_done(CARRIED)
     return True
 
 
-def fetch_outputs(step: "StarterStepContext", has_run: bool) -> bool:
+def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool:
     """Bring the outputs home and remove the remote folder; False if the job was deleted.
 
     If the job has not run and its cluster is unreachable now, the service removes the folder later.
@@ -139,13 +139,13 @@ def _bring_home(step: "StarterStepContext") -> bool:
     present = folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch(task, login, at, name)]
-    if long and not rsync.pull_files(login, long, at, f"{task.private}/", task.is_dead):
+    if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_dead):
         return False
     links = {name: present.get(f"{folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         paths = [name for name, is_link in links.items() if is_link is leads]
-        if paths and not rsync.pull_files(login, paths, work, cwd, task.is_dead, leads):
+        if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_dead, leads):
             return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
@@ -162,12 +162,12 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     return is_whole
 
 
-def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> StagingFolder:
+def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> RemoteStagingFolder:
     """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
     base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
-    return StagingFolder(
+    return RemoteStagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
         stage_in=lists[staged_paths.IN],
@@ -175,14 +175,14 @@ def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str,
     )
 
 
-def _note(task: LocalTask, stage: StagingFolder) -> None:
-    text = key_value_lines.encode_key_value_lines({key: getattr(stage, key) for key in StagingFolder.__slots__})
+def _note(task: LocalTask, stage: RemoteStagingFolder) -> None:
+    text = key_value_lines.encode_key_value_lines({key: getattr(stage, key) for key in RemoteStagingFolder.__slots__})
     task_notes.write_note(f"{task.private}/{NOTE}", text)
 
 
-def _staging_note(task: LocalTask) -> StagingFolder:
+def _staging_note(task: LocalTask) -> RemoteStagingFolder:
     data, _ = safe_files.read_file_only_owner_writes(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return StagingFolder(**key_value_lines.decode_key_value_lines(data, StagingFolder.__slots__))
+    return RemoteStagingFolder(**key_value_lines.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
 
 
 def _login(step: "StarterStepContext") -> SshLogin:
@@ -196,14 +196,14 @@ def _standard_input(task: LocalTask) -> str:
     return "" if path.startswith("/dev/") else path
 
 
-def _source(stage: StagingFolder, path: str) -> str:
+def _source(stage: RemoteStagingFolder, path: str) -> str:
     """Return an input's path for rsync, with `/./` before its name in the remote folder."""
     name = staged_paths.path_in_remote_job_folder(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 
-def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
+def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
     """Raise UnstageablePaths for an unreadable input."""
     declared = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):

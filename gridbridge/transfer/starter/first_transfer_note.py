@@ -14,7 +14,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
 
     Only the starter of a task that was sent before asks the service for the transfer to continue.
     """
-    wake = step.record.wake or spool.create_wake_fifo(step.task.our_spool)
+    wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _learn_of_the_last(step):
         return False

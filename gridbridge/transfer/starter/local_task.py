@@ -17,7 +17,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
     encode_message_cutting_reason,
 )
-from gridbridge.model.transfer_name import TransferId
+from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, spool
@@ -74,7 +74,7 @@ class LocalTask:
     @property
     def local(self) -> str:
         """The local task's id for Grid Engine's commands, such as 12.3."""
-        return TransferId("", self.job, self.task, 0).local
+        return TransferAttemptId("", self.job, self.task, 0).local
 
     def route(self, queue: str = "") -> TransferRoute:
         """Return the route of a transfer queue, by default the task's current queue."""
@@ -95,7 +95,7 @@ class LocalTask:
         state was cleared (qmod -cj).
         """
         unproved = published_file_formats.unverified_history_path(self.local, os.getuid(), self.published)
-        proved = published_file_formats.local_job_history_path(self.local, self.published)
+        proved = published_file_formats.verified_job_history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
@@ -104,9 +104,9 @@ class LocalTask:
         if record and record.wake:
             spool.wake_starter(record.wake, self.our_spool)
 
-    def transfer(self, route: TransferRoute, attempt: int) -> TransferId:
+    def transfer(self, route: TransferRoute, attempt: int) -> TransferAttemptId:
         """Return the name of the task's transfer number `attempt`; 0: an unknown attempt."""
-        return TransferId(route.cluster, self.job, self.task, attempt)
+        return TransferAttemptId(route.cluster, self.job, self.task, attempt)
 
     def config(self) -> dict[str, str]:
         """Return execd's view of the job (active_jobs/N.T/config)."""
@@ -161,7 +161,7 @@ class LocalTask:
             self.note_done("dead")
         else:
             control_method_intents.note_method_intent(
-                self.private, desired, control_method_intents.process_start_time(os.getppid())
+                self.private, desired, control_method_intents.process_start_ticks_and_pid(os.getppid())
             )
         self.note_done(INTENT)
         if desired == DesiredLocalJobState.DEAD:

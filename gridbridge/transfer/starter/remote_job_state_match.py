@@ -85,7 +85,7 @@ def _is_carried(step: "StarterStepContext") -> bool:
         return True
     from gridbridge.transfer.starter import file_staging
 
-    return file_staging.stage_inputs(step)
+    return file_staging.carry_inputs_to_remote_folder(step)
 
 
 def _act(step: "StarterStepContext", desired: str) -> None:

@@ -48,7 +48,7 @@ class HostLoadSensor:
 
     def serve(self) -> None:
         """Answer each of execd's requests, and check the poller only after each answer."""
-        requests = ExecdRequests()
+        requests = ExecdRequestLineBuffer()
         while came := os.read(0, 65536):
             request = requests.take(came)
             if request == QUIT:
@@ -75,7 +75,7 @@ class HostLoadSensor:
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
         path = published_file_formats.load_values_path(f"{self._home}/published")
-        values, stale_s, is_fresh = published_file_formats.read_load_values(path, now, owner)
+        values, stale_s, is_fresh = published_file_formats.read_load_values_and_freshness(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
         if max(map(len, (self._report(values), self._report(queue_closing_load_values(list(values)))))) > PIPE_BUF:
             raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
@@ -138,7 +138,7 @@ class HostLoadSensor:
             return
 
 
-class ExecdRequests:
+class ExecdRequestLineBuffer:
     """The buffer for execd's lines, which a pipe may deliver in parts."""
 
     def __init__(self) -> None:

@@ -165,7 +165,7 @@ class DueStarterStep(StarterStepContext):
         The starter's next step handles an intent that arrived meanwhile. The FIFO and the claim's
         key are written again, in case the spool was wiped.
         """
-        spool.ensure_wake_fifo(self.record.wake, self.task.our_spool)
+        spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.note()
         submission_step.write_claim_key(self)
         return self.wait()
@@ -181,7 +181,7 @@ class DueStarterStep(StarterStepContext):
         is searched for the job first.
         """
         try:
-            remote_id = submission_step.find_job_of_killed_step(self) if self.may_be_there else ""
+            remote_id = submission_step.find_remote_job_of_killed_step(self) if self.may_be_there else ""
             answer = None if remote_id else submission_step.submit_remote_job(self)
         except OwnerBarredAtCluster as error:
             return self.refused(str(error), TransferFailureCause.BARRED)
@@ -256,4 +256,4 @@ class DueStarterStep(StarterStepContext):
             return True
         from gridbridge.transfer.starter import file_staging
 
-        return file_staging.fetch_outputs(self, has_run)
+        return file_staging.fetch_remote_outputs_home(self, has_run)

@@ -57,7 +57,7 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
     queue by the load values of the queue that was deleted.
     """
     record = task.record()
-    may_lead = published_file_formats.may_get_route_soon(task.queue, task.published, configuration)
+    may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
     if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
         return retry_step_later(task, record or TransferMessage())
     return put_job_in_error_state(task, str(error))

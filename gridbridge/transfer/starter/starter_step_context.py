@@ -34,7 +34,7 @@ class StarterStepContext:
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import ssh, ssh_session
 
-            ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())
+            ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def require_same(self, record: TransferMessage) -> None:
         """Raise GridbridgeError if the queue's route leads to another cluster by now."""

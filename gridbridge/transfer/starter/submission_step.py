@@ -79,7 +79,7 @@ def _was_sent(account: str) -> bool:
     return is_array_name(account)
 
 
-def find_job_of_killed_step(step: "StarterStepContext") -> str:
+def find_remote_job_of_killed_step(step: "StarterStepContext") -> str:
     """Return the id of a remote job that a killed step submitted, or an empty string."""
     try:
         return find_held_remote_job(step.away, step.record)
@@ -142,12 +142,12 @@ def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, 
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     """Exclude the remote job from the remote cluster's own transfer queues."""
-    published = published_file_formats.read_local_only_queues(step.route.remote, step.task.published)
+    published = published_file_formats.read_non_forwarding_queues(step.route.remote, step.task.published)
     if not published:
         return spec
     from gridbridge.model import names_offered_by_cluster
 
-    return spec.but(request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request))
+    return spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
 
 
 def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

@@ -156,7 +156,7 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
                     yield usage
 
 
-def read_accounting_reading_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
+def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read the state of each accounting file's last reading; empty if none is published."""
     published = published_json.read_published_value(f"{folder}/{READINGS}", PublishedAccountingPositions)
     return published.readings if published else ()

@@ -15,7 +15,7 @@ from gridbridge.batch.embedded import process_identity, status, submit
 from gridbridge.batch.embedded.job_store import VERSION, EmbeddedJobStore
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
@@ -32,8 +32,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def reach(site: Site, python: str = sys.executable) -> EmbeddedFolder:
-    return EmbeddedFolder(path=site.folder, python=python, timeout_s=20)
+def reach(site: Site, python: str = sys.executable) -> EmbeddedClusterAccess:
+    return EmbeddedClusterAccess(path=site.folder, python=python, timeout_s=20)
 
 
 def test_jobs_start_in_their_order_and_none_passes_a_wider_one(site: Site) -> None:
@@ -224,7 +224,7 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
     """It may be on a disk that is not mounted just now, so nothing is refused for good."""
-    nowhere = EmbeddedFolder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
+    nowhere = EmbeddedClusterAccess(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit_held_job(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (SubmissionOutcome.LATER, [])

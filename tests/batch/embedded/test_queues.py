@@ -12,7 +12,7 @@ from gridbridge.batch.embedded import job_store, queue_methods, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer_route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import Site
 
 AWAY = "transfer-beta"
@@ -184,7 +184,7 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, monk
 
 def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
     """A starter is told of those by execd's files; nothing else can be asked for."""
-    folder = EmbeddedFolder(path=site.folder, python=sys.executable, timeout_s=20)
+    folder = EmbeddedClusterAccess(path=site.folder, python=sys.executable, timeout_s=20)
     request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)

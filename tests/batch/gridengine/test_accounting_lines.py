@@ -18,7 +18,7 @@ from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason
 from gridbridge.model.job import ArrayEndQuery
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 ACCOUNT = "gb.alpha.7.0.1"
 FRONT = f"all.q:n1:users:alice:solve:12:{ACCOUNT}:0"
@@ -156,7 +156,9 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
     common.mkdir(parents=True)
     form = "8.1.9" if name == "accounting" else "OCS"
     (common / name).write_text(f"{FORMS[form][0]}\n")
-    cell = GridEngineCell(root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9)
+    cell = GridEngineCellAccess(
+        root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
+    )
 
     for argv in (
         client_commands.search_accounting_command(cell, [ACCOUNT]),

@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.gridengine.status import query_array_limits
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import ArrayLimits
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 CONF = """#global:
 execd_spool_dir              /var/spool/gridengine/execd
@@ -20,7 +20,7 @@ shell_start_mode             posix_compliant
 """
 
 
-def cell(folder: Path, said: str, status: int = 0) -> GridEngineCell:
+def cell(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
     """Return a cell whose qconf says this of the global configuration."""
     (folder / "said").write_text(said)
     qconf = folder / "qconf"
@@ -28,20 +28,20 @@ def cell(folder: Path, said: str, status: int = 0) -> GridEngineCell:
     qconf.write_text(f"#!/bin/sh\n{shown}\n")
     qconf.chmod(0o755)
     known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-    return GridEngineCell(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
+    return GridEngineCellAccess(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("told", "limits"),
     [
-        ((2000, 75000, 0, 0), ArrayLimits(tasks=2000)),
-        ((0, 500, 10, 0), ArrayLimits(tasks=500, of_person=10)),
-        ((0, 0, 0, 9), ArrayLimits(of_all=9)),
-        (("none", "", "-1", "x"), ArrayLimits()),
+        ((2000, 75000, 0, 0), ClusterArrayLimits(tasks=2000)),
+        ((0, 500, 10, 0), ClusterArrayLimits(tasks=500, of_person=10)),
+        ((0, 0, 0, 9), ClusterArrayLimits(of_all=9)),
+        (("none", "", "-1", "x"), ClusterArrayLimits()),
     ],
     ids=["usual", "small", "none of an array's", "odd"],
 )
-def test_a_limit_of_0_is_none(tmp_path: Path, told: tuple[object, ...], limits: ArrayLimits) -> None:
+def test_a_limit_of_0_is_none(tmp_path: Path, told: tuple[object, ...], limits: ClusterArrayLimits) -> None:
     """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 

@@ -18,7 +18,7 @@ from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 QSUB = """#!/bin/sh
 # A qsub of a cell without best-effort queues.
@@ -35,10 +35,12 @@ TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
 
 
 @pytest.fixture(name="cell")
-def _cell(tmp_path: Path) -> Iterator[GridEngineCell]:
+def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
     (tmp_path / "qsub").write_text(QSUB)
     (tmp_path / "qsub").chmod(0o755)
-    return GridEngineCell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9)
+    return GridEngineCellAccess(
+        root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
+    )
 
 
 def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
@@ -67,7 +69,7 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
     return parse_cluster_snapshot(data, cluster="b", taken_at=now, uncounted=uncounted)
 
 
-def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell) -> None:
+def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCellAccess) -> None:
     """And for no other: the queue that the JDL names is one of ordinary jobs."""
     words = client_commands.submit_held_job_command(cell, SPEC)
 
@@ -75,7 +77,7 @@ def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell)
     assert "-q" not in words
 
 
-def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: GridEngineCell) -> None:
+def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: GridEngineCellAccess) -> None:
     answer = submit_held_job(cell, SPEC)
 
     assert (answer.result, answer.remote_id) == (SubmissionOutcome.ACCEPTED, "12")
@@ -132,7 +134,7 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
     assert found == {"slots": ("n1",), "lic": ("global",)}
 
 
-def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEngineCell) -> None:
+def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEngineCellAccess) -> None:
     """Best-effort queues say no, and take no job that did not ask for them."""
     shown = "".join(
         f"qname {name}\nrerun {rerun}\ncomplex_values {values}\n\n"
@@ -164,7 +166,7 @@ esac
 """
 
 
-def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCell) -> None:
+def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCellAccess) -> None:
     """The first rule that fits counts, so ours comes first; what else stands there stays."""
     folder = Path(cell.binaries)
     (folder / "qconf").write_text(QCONF)
@@ -182,6 +184,6 @@ def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCell) -
     assert (folder / "quota").read_text() == QUOTA
 
 
-def _make(edit: SetupEdit, cell: GridEngineCell) -> None:
+def _make(edit: SetupEdit, cell: GridEngineCellAccess) -> None:
     line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
     subprocess.run(["/bin/sh", "-c", line], check=True)

@@ -26,8 +26,8 @@ from gridbridge.model.elastic.cell_configuration import (
     RequestedValueComparison,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot
-from gridbridge.model.qconf_attributes import parse_values_by_host
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue
@@ -105,7 +105,7 @@ def test_a_queue_says_what_it_takes_and_where() -> None:
     ("text", "expected"), [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")]
 )
 def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: str) -> None:
-    assert expected == parse_values_by_host(text).on("n1", {"@big"})
+    assert expected == parse_qconf_values_by_host(text).on("n1", {"@big"})
 
 
 def test_nothing_is_known_where_nobody_asked() -> None:
@@ -250,12 +250,12 @@ ANSWERS = {
 }
 
 
-def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCell:
+def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCellAccess:
     """Return a cell whose clients answer so."""
     for name, body in answers.items():
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")
         os.chmod(folder / name, 0o755)
-    return GridEngineCell(
+    return GridEngineCellAccess(
         root=str(folder), cell="default", binaries=str(folder), timeout_s=30, qmaster_port="1", execd_port="2"
     )
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
-CELL = GridEngineCell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 
 

@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.test_qacct import OURS, task
 
 NOW = datetime.now(UTC)
@@ -30,7 +30,7 @@ class Site:
         qacct.chmod(0o755)
         root = binaries = str(folder)
         known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-        self.cell = GridEngineCell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
+        self.cell = GridEngineCellAccess(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
 
     def ends(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, int | None]]:
         """Return the exit statuses of tasks, by the accounts of their arrays."""

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine.submit import find_duplicate_arrays, find_held_job, query_job_state, submit_held_job
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
@@ -38,14 +38,14 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
     )
 
 
-def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCell:
+def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
     """Return a cell whose qstat lists these rows of alice's jobs, and shows jobs by their ids."""
     (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
     (folder / "shown").write_text(shown)
     qstat = folder / "qstat"
     qstat.write_text(QSTAT.format(folder))
     qstat.chmod(0o755)
-    return GridEngineCell(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
+    return GridEngineCellAccess(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
 
 
 def listed(number: int, name: str = NAME, owner: str = "alice", tasks: str = "") -> str:
@@ -108,13 +108,13 @@ def test_half_a_list_is_none(tmp_path: Path) -> None:
         find_held_job(cell, NAME, "alice")
 
 
-def a_cell(folder: Path, answer: str) -> GridEngineCell:
+def a_cell(folder: Path, answer: str) -> GridEngineCellAccess:
     """Return a cell whose qstat says this."""
     (folder / "answer").write_text(answer)
     qstat = folder / "qstat"
     qstat.write_text(f"#!/bin/sh\nexec cat {folder}/answer\n")
     qstat.chmod(0o755)
-    return GridEngineCell(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
+    return GridEngineCellAccess(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
 
 
 def a_row(tasks: str, state: str) -> str:

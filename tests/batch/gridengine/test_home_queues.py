@@ -6,9 +6,9 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands, home_job_verification
 from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_slot_ranges
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
-CELL = GridEngineCell(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCellAccess(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
 HARD = (("h_rt", "60"), ("remote", "false"))

@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.parse import count_tasks_in_ranges, parse_clust
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import QueueInstanceStateFact
-from gridbridge.model.transfer_name import parse_task_ranges
+from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from tests.lab.campaigns.faults.reversed_answer import turned
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -306,7 +306,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     text = ",".join(f"{first}-{last}:{step}" for first, last, step in ranges)
     expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
 
-    assert [task for tasks in parse_task_ranges(text) for task in tasks] == expanded
+    assert [task for tasks in parse_qstat_task_ranges(text) for task in tasks] == expanded
     assert count_tasks_in_ranges(text) == len(expanded)
 
 

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.
@@ -27,10 +27,10 @@ esac
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCell:
+def cell(tmp_path: Path) -> GridEngineCellAccess:
     (tmp_path / "qconf").write_text(FAKE)
     (tmp_path / "qconf").chmod(0o755)
-    return GridEngineCell(
+    return GridEngineCellAccess(
         root="/var/lib/gridengine",
         cell="beta",
         qmaster_port="6454",
@@ -40,16 +40,16 @@ def cell(tmp_path: Path) -> GridEngineCell:
     )
 
 
-def make(edit: SetupEdit, cell: GridEngineCell) -> int:
+def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:
     line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
     return subprocess.run(["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False).returncode
 
 
-def read(cell: GridEngineCell, name: str) -> str:
+def read(cell: GridEngineCellAccess, name: str) -> str:
     return Path(cell.binaries, name).read_text()
 
 
-def write(cell: GridEngineCell, name: str, text: str) -> None:
+def write(cell: GridEngineCellAccess, name: str, text: str) -> None:
     Path(cell.binaries, name).write_text(text)
 
 
@@ -85,7 +85,7 @@ def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
     assert qconf.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
-def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) -> None:
+def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCellAccess) -> None:
     write(cell, "table-sc", "slots s INT\nremote old\nremote_x keep\n")
 
     make(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
@@ -94,7 +94,7 @@ def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) 
 
 
 @pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
-def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, cell: GridEngineCell) -> None:
+def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, cell: GridEngineCellAccess) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
     status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
 
@@ -102,7 +102,7 @@ def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, ce
     assert read(cell, "asked") == "-sc\n"
 
 
-def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCell) -> None:
+def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCellAccess) -> None:
     write(cell, "table-ssconf", "a 1\nparams none\n")
 
     make(SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
@@ -110,7 +110,7 @@ def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCell) ->
     assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
 
 
-def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell) -> None:
+def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCellAccess) -> None:
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
@@ -118,7 +118,7 @@ def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell)
     assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
 
 
-def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCell) -> None:
+def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCellAccess) -> None:
     write(cell, "host-h", "#h:\nload_sensor   /a\n\n")
 
     make(SetupEdit(verb=SetupEditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
@@ -126,7 +126,7 @@ def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCell) -
     assert not Path(cell.binaries, "host-h").exists()
 
 
-def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> None:
+def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCellAccess) -> None:
     write(cell, "table-sq", "qname  template\nslots   1\nshell  /bin/sh\n")
 
     make(SetupEdit(verb=SetupEditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
@@ -155,7 +155,7 @@ def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> No
         ),
     ],
 )
-def test_plain_edits_are_one_qconf(edit: SetupEdit, expected: str, cell: GridEngineCell) -> None:
+def test_plain_edits_are_one_qconf(edit: SetupEdit, expected: str, cell: GridEngineCellAccess) -> None:
     make(edit, cell)
 
     assert read(cell, "asked") == f"{expected}\n"

@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import QueueAdmission
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.job import QueueJobAndUserRestrictions
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 QCONF = """#!/bin/sh
 cat "$0.$1" 2>/dev/null && exit
@@ -20,15 +20,15 @@ exit 1
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCell:
+def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qconf shows what lies beside it."""
     (tmp_path / "qconf").write_text(QCONF)
     (tmp_path / "qconf").chmod(0o755)
     folder = str(tmp_path)
-    return GridEngineCell(root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10)
+    return GridEngineCellAccess(root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10)
 
 
-def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -> None:
+def test_each_queue_is_found_by_its_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:
     shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
     (tmp_path / "qconf.-sq").write_text(shown)
 
@@ -37,11 +37,11 @@ def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -
     assert found == {"a.q": {"qname": "a.q", "slots": "1,[n1=2]"}, "b.q": {"qname": "b.q", "slots": "3"}}
 
 
-def test_a_cell_without_queues_has_none(cell: GridEngineCell) -> None:
+def test_a_cell_without_queues_has_none(cell: GridEngineCellAccess) -> None:
     assert cell_object_queries.query_queue_settings(cell) == {}
 
 
-def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCell, tmp_path: Path) -> None:
+def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCellAccess, tmp_path: Path) -> None:
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):
@@ -51,20 +51,20 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCell,
 @pytest.mark.parametrize(
     ("queue", "found"),
     [
-        ("hostlist t1\nslots 4", QueueAdmission(slots=4)),
-        ("hostlist t1\nslots 0,[t1=4]", QueueAdmission(slots=4)),
-        ("hostlist t1\nslots 2,[t2=4]", QueueAdmission(slots=2)),
-        ("hostlist t1\nslots 2,[@big=9],[T1=4]", QueueAdmission(slots=4)),
-        ("hostlist t1\npe_list NONE,[t1=smp mpi]", QueueAdmission(environments=("smp", "mpi"))),
-        ("hostlist t1\nuser_lists NONE,[t1=staff]", QueueAdmission(people=("bob", "@physics"))),
-        ("hostlist t1\nslots 2,[@big=9]", QueueAdmission()),
-        ("hostlist t1 t2\nslots 2,[t1=4]", QueueAdmission()),
-        ("hostlist @all\nslots 2,[t1=4]", QueueAdmission()),
-        ("hostlist t1 t2\nslots 2", QueueAdmission(slots=2)),
+        ("hostlist t1\nslots 4", QueueJobAndUserRestrictions(slots=4)),
+        ("hostlist t1\nslots 0,[t1=4]", QueueJobAndUserRestrictions(slots=4)),
+        ("hostlist t1\nslots 2,[t2=4]", QueueJobAndUserRestrictions(slots=2)),
+        ("hostlist t1\nslots 2,[@big=9],[T1=4]", QueueJobAndUserRestrictions(slots=4)),
+        ("hostlist t1\npe_list NONE,[t1=smp mpi]", QueueJobAndUserRestrictions(environments=("smp", "mpi"))),
+        ("hostlist t1\nuser_lists NONE,[t1=staff]", QueueJobAndUserRestrictions(people=("bob", "@physics"))),
+        ("hostlist t1\nslots 2,[@big=9]", QueueJobAndUserRestrictions()),
+        ("hostlist t1 t2\nslots 2,[t1=4]", QueueJobAndUserRestrictions()),
+        ("hostlist @all\nslots 2,[t1=4]", QueueJobAndUserRestrictions()),
+        ("hostlist t1 t2\nslots 2", QueueJobAndUserRestrictions(slots=2)),
     ],
 )
 def test_limits_that_differ_by_host_are_those_of_the_only_host(
-    cell: GridEngineCell, tmp_path: Path, queue: str, found: QueueAdmission
+    cell: GridEngineCellAccess, tmp_path: Path, queue: str, found: QueueJobAndUserRestrictions
 ) -> None:
     """Several hosts, or a value by host group, tell nothing."""
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")

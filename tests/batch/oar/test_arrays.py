@@ -8,11 +8,11 @@ import pytest
 from gridbridge.batch.oar import status, submit
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.job import ArrayEndQuery
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 
-SERVER = OarServer(timeout_s=15)
+SERVER = OarServerAccess(timeout_s=15)
 NAME = "gc.alpha.12.3"
 
 
@@ -22,10 +22,10 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
     return shown(Job_Id=job, **(known | other))
 
 
-def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServer, Argv, bytes], CompletedProgram]:
+def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServerAccess, Argv, bytes], CompletedProgram]:
     """Return what answers for OAR: the names of waiting scripts, and these jobs."""
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         if "ls" in argv:
             return CompletedProgram(argv, 0, scripts.encode(), b"")
         if any("resubmit_job_id" in word for word in argv):
@@ -83,7 +83,7 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
     other = task(40, 40, name="gc.alpha.12.1", **over)
     jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in jobs})
         return CompletedProgram(argv, 0, told.encode(), b"")
@@ -106,7 +106,7 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(monkeypat
     """However many tasks ended while nobody asked; no place is asked about twice."""
     asked: list[str] = []
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         asked.append(argv[-1])
         return CompletedProgram(argv, 0, b"{}", b"")
 

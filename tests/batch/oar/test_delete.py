@@ -6,11 +6,11 @@ import pytest
 
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 
-SERVER = OarServer(timeout_s=15)
+SERVER = OarServerAccess(timeout_s=15)
 DONE, KILLED_BEFORE = 0, 6
 
 
@@ -22,7 +22,7 @@ class Frontend:
         self.deleted: list[str] = []
         self.asked = 0
 
-    def __call__(self, _server: OarServer, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
+    def __call__(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
         """Answer as the program of a command line does."""
         if "/usr/bin/oardel" in argv:
             self.deleted.append(argv[-1])

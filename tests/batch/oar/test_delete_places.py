@@ -6,11 +6,11 @@ import pytest
 
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 
-SERVER = OarServer(timeout_s=15)
+SERVER = OarServerAccess(timeout_s=15)
 NAME = "gc.alpha.3.1"
 JOBS = [
     shown(Job_Id=40, name=NAME, array_id=40, array_index=1, state="Running"),
@@ -26,7 +26,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
     """Have an OAR server that knows the jobs, and return what it is asked."""
     asked: list[Argv] = []
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
+    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
         asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in JOBS})
         return CompletedProgram(argv, 0, told.encode(), b"")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 
 ARRAY = "echo OAR_JOB_ID=12; echo OAR_ARRAY_ID=12"
 
@@ -25,7 +25,7 @@ class Frontend:
         person = pwd.getpwuid(os.getuid()).pw_name
         self.tell(bin_folder / "getent", f"echo {person}:x:0:0::{self.home}:/bin/sh")
         self.oarsub, self.oarstat = bin_folder / "oarsub", bin_folder / "oarstat"
-        self.server = OarServer(binaries=str(bin_folder), timeout_s=5)
+        self.server = OarServerAccess(binaries=str(bin_folder), timeout_s=5)
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
 
     def submit(self, says: str, script: bytes, size: int = -1, verb: str = "submit") -> tuple[int, str, list[str]]:

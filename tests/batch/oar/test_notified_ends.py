@@ -13,8 +13,8 @@ import pytest
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_job_end_listener import LISTENER
 from gridbridge.batch.oar.oar_output import parse_job_end_and_usage
-from gridbridge.model.transfer_name import job_ids_in_push
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_name import job_ids_in_pushed_report
+from gridbridge.model.transfer_route import OarServerAccess
 
 LIMIT_S = 20
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -70,7 +70,7 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     """Submit a job as far.sh does; return what OAR would run when it ends, as a shell's words."""
     place = tmp_path / home
     place.mkdir()
-    server = OarServer(timeout_s=5, binaries=str(tmp_path), ends=str(path))
+    server = OarServerAccess(timeout_s=5, binaries=str(tmp_path), ends=str(path))
     oarsub = (oar_commands.ENDED, "command")
     argv = list(oar_commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)))
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
@@ -97,7 +97,7 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     """Return what the service reads of job 12's usage; its oarstat shows no job."""
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
-    server = OarServer(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
+    server = OarServerAccess(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
     argv = oar_commands.show_end_and_usage_command(server, "12")
     return parse_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
@@ -179,7 +179,7 @@ def test_an_end_is_written_into_nothing_but_a_fifo(tmp_path: Path, path: Path, k
 
 def test_what_is_no_job_id_is_passed_over() -> None:
     """Anybody may write to the FIFO, and anything."""
-    assert job_ids_in_push(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
+    assert job_ids_in_pushed_report(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
 
 
 def test_a_home_that_oar_would_not_take_is_told_nothing_of(tmp_path: Path, path: Path) -> None:

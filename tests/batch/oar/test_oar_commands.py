@@ -8,9 +8,9 @@ import pytest
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 
-SERVER = OarServer(timeout_s=15)
+SERVER = OarServerAccess(timeout_s=15)
 NAME = "gb.alpha.12.0.1"
 
 
@@ -81,7 +81,7 @@ def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
 
 def test_who_listens_for_ends_has_them_told() -> None:
     """far.sh puts the program of the job in place of the word, and hears where to tell it."""
-    listening = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    listening = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     argv = oar_commands.submit_held_job_command(listening, spec(request()), 1234)
 
     assert argv[7] == "/tmp/gridbridge.gb/ends"

@@ -20,7 +20,7 @@ from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import JobEnd
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
@@ -188,7 +188,7 @@ def test_what_a_job_used_its_owner_alone_can_tell(
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
     monkeypatch.setattr(status, "_ask", lambda *_: answer(ended) + BREAK + told)
-    server = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
     assert end
@@ -301,7 +301,7 @@ def test_what_oar_made_of_our_jobs_is_told_apart_from_them(monkeypatch: pytest.M
     told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", {13})
+    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 
     assert sorted(seen.jobs) == [13]
     assert [one.job_id for one in seen.copies] == [14, 15]
@@ -408,7 +408,7 @@ def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServer(timeout_s=5)).node
+    assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServerAccess(timeout_s=5)).node
 
 
 def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,7 +418,7 @@ def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPat
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
     monkeypatch.setattr(status, "_ask", lambda *_: status_of(slots, lines=lines))
 
-    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", ())
+    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
 
     assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
 
@@ -430,7 +430,7 @@ def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPa
     told = status_of([resource(1, "n1")], [brief], [shown()])
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", {13})
+    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 
     assert [one.state.text for one in seen.jobs[13]] == ["r"]
 
@@ -452,7 +452,7 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
 
     with pytest.raises(ParseError, match="execute failed"):
-        status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", ())
+        status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
 
 
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])

@@ -9,11 +9,11 @@ import pytest
 
 from gridbridge.batch.oar import server_queries
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from tests.batch.oar.test_oar_demand import TWO, document
 from tests.batch.oar.test_oar_output import shown
 
-SERVER = OarServer(timeout_s=15)
+SERVER = OarServerAccess(timeout_s=15)
 COLUMNS = "job_id, array_id, job_user, job_name, state, queue_name, resubmit_job_id, reservation"
 
 

@@ -100,7 +100,9 @@ def test_what_can_not_be_read_is_told_in_a_line(
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
+        error_boundary.run_command_reporting_errors(
+            partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat"
+        )
 
     out, err = capsys.readouterr()
     assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
@@ -313,7 +315,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(gridsub, "gridsub")
+        error_boundary.run_command_reporting_errors(gridsub, "gridsub")
 
     told = capsys.readouterr()
     lines = told.err.splitlines()

@@ -423,7 +423,7 @@ def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
 
 
 def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
-    drains.make_drains_folder(published)
+    drains.make_cluster_drains_folder(published)
     drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
 
     first, _ = run(gridclusters, published, "-i").output.splitlines()

@@ -23,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
     """Run gridsub as a program; return its exit status and what it tells."""
     monkeypatch.setattr("sys.argv", ["gridsub", *words])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(gridsub, "gridsub")
+        error_boundary.run_command_reporting_errors(gridsub, "gridsub")
     status = ended.value.code
     assert isinstance(status, int)
     return status, capsys.readouterr().err.splitlines()

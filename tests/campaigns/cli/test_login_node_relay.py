@@ -160,7 +160,7 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_and_fetch_written_files", bring)
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_remotely_and_fetch_files", bring)
     monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
@@ -182,7 +182,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
         (Path(folder) / "out/0/b").write_text("b")
         return 0
 
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_and_fetch_written_files", bring)
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_remotely_and_fetch_files", bring)
     mine, to = tmp_path / "mine", tmp_path / "to"
     mine.mkdir()
     to.mkdir()

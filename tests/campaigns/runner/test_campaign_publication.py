@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, Owner
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -264,7 +264,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     known = ListedTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
     untold = ListedTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
     seen = CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold))
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
@@ -278,7 +278,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     """The poller asks it for transfers; of one that nobody asks nothing is known."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
     beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
-    clusters = {"beta": Cluster(), "gamma": Cluster()}
+    clusters = {"beta": ClusterSection(), "gamma": ClusterSection()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 

@@ -19,9 +19,9 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
@@ -85,7 +85,7 @@ class Site:
     def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
         """Ask as a program that was just started."""
         site = SiteSection(cluster="alpha")
-        policy = Policy(site=site, clusters={"beta": Cluster()}, queues={})
+        policy = Policy(site=site, clusters={"beta": ClusterSection()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
         asking = ClusterSnapshotFetcher(policy, self.database, clock)
         found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
@@ -131,7 +131,7 @@ def test_tasks_of_campaigns_are_none_of_those_that_wait_there(site: Site) -> Non
 
 def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     """As long as it is no older than that, as all answers are."""
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
     asking = ClusterSnapshotFetcher(policy, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
@@ -203,7 +203,7 @@ def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: 
 
     monkeypatch.setattr(status, "query_begun_indices", living)
     first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
     assert query_live_task_indices(policy, (first, second)) == {second: {2}}
     assert [len(one) for one in asked] == [2]
@@ -221,7 +221,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeyp
 
     monkeypatch.setattr(status, "query_array_ends", ends)
     first, second = site.send(7), site.send(7)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
     told = query_array_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
@@ -232,16 +232,16 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What was told last counts while a cluster does not tell, and nothing before it has."""
-    told: list[ArrayLimits | None] = [None, ArrayLimits(tasks=5), None, ArrayLimits(tasks=7)]
+    told: list[ClusterArrayLimits | None] = [None, ClusterArrayLimits(tasks=5), None, ClusterArrayLimits(tasks=7)]
 
-    def limits(_: object) -> ArrayLimits:
+    def limits(_: object) -> ClusterArrayLimits:
         found = told.pop(0)
         if not found:
             raise GridbridgeError("refused")
         return found
 
     monkeypatch.setattr(status, "query_array_limits", limits)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
     asks = ClusterArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
@@ -259,7 +259,7 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
 
     monkeypatch.setattr(status, "query_array_ends", ends)
     array = site.send(7)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
     assert query_array_task_ends(policy, {array: range(1, 2)}) == {}
     assert query_array_task_ends(policy, {}) == {}

@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.preemption import (
     WaitingLocalRequest,
 )
 from gridbridge.model.campaigns.published_tasks import TaskPreemption
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -117,7 +117,7 @@ def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[NikitaD
     """Return nikita with a campaign whose three tasks run at beta as job 77."""
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
-        clusters={"beta": Cluster()},
+        clusters={"beta": ClusterSection()},
         queues={},
     )
     clock = Clock(lambda: now[0].timestamp(), lambda: now[0].timestamp())

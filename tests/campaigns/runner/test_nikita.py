@@ -36,7 +36,7 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -95,7 +95,7 @@ def _leapt() -> list[timedelta]:
 def _nikita(tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]) -> Iterator[NikitaDeletionCycle]:
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
-        clusters={"beta": Cluster()},
+        clusters={"beta": ClusterSection()},
         queues={},
     )
     clock = Clock(lambda: now[0].timestamp(), lambda: (now[0] - leapt[0]).timestamp())

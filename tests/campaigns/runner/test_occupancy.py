@@ -15,9 +15,9 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, 
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
@@ -67,7 +67,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
-    stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
+    stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ClusterArrayLimits(tasks=9)}
     found = campaign_capacity_by_cluster(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
@@ -80,7 +80,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
         stress=1.9,
         stress_limit=2.0,
         affinity="alice",
-        limits=ArrayLimits(tasks=9),
+        limits=ClusterArrayLimits(tasks=9),
         is_drained=True,
         **size,
     )
@@ -141,12 +141,12 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
 
 @pytest.mark.parametrize(
     "own",
-    [{"alpha": Cluster(qmaster_port=1, execd_port=2)}, {"alpha": Cluster(kind=ClusterKind.OAR)}, {}],
+    [{"alpha": ClusterSection(qmaster_port=1, execd_port=2)}, {"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}],
     ids=["Grid Engine", "OAR", "none"],
 )
-def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> None:
+def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, ClusterSection]) -> None:
     """Campaigns run there, too, if there is one."""
-    beta = {"beta": Cluster(qmaster_port=3, execd_port=4)}
+    beta = {"beta": ClusterSection(qmaster_port=3, execd_port=4)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=own | beta, queues={})
     answers = {name: seen(name) for name in policy.clusters}
 

@@ -84,7 +84,7 @@ class Calling:
 @pytest.fixture(name="calling")
 def _calling(tmp_path: Path) -> Iterator[Calling]:
     yield Calling(tmp_path)
-    runner.call_after_each_program(lambda: None)
+    runner.call_after_each_program_end(lambda: None)
 
 
 def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(calling: Calling) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_writer
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
-from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.database.campaign_tables import jdl_from_json
 
 KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -71,7 +71,7 @@ def test_what_a_task_reads_is_known_and_not_there_yet() -> None:
 def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
     found = load({"datasets": {"reads": {"path": "reads", "replicas": 2}}})
 
-    assert decode_model_value(encode_model_value(found), Jdl) == found
+    assert model_value_from_json(model_value_to_json(found), Jdl) == found
     assert jdl_from_json(json.loads(json.dumps(asdict(found)))) == found
     said = jdl_writer.campaign_to_jdl_table(found, ["0"])
     assert jdl_reader.parse_jdl("n", json.dumps(said)).jdl.datasets == found.datasets

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_route import OarServer
-from gridbridge.program.status_and_why_reports import owners_in_home_accounting
+from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.program.status_and_why_reports import job_owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
-from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteActNotDone
-from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_accounting_home_and_away
+from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteJobActNotDone
+from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_home_remote_accounting
 from gridbridge.transfer.remote_tools.qalter_remote import require_job_alterer
 from tests.shown import NOW, publish, shown
 
@@ -37,18 +37,18 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
     with pytest.raises(NoAccountedJob, match="no accounting record, at home or away"):
-        read_accounting_home_and_away("12", NOW, publish(tmp_path, shown()), config)
+        read_home_remote_accounting("12", NOW, publish(tmp_path, shown()), config)
 
-    assert owners_in_home_accounting(12, config) == frozenset()
+    assert job_owners_in_home_accounting(12, config) == frozenset()
 
 
 @pytest.mark.parametrize("config", [EMBEDDED], indirect=True)
 @pytest.mark.parametrize("words", [("12",), ("job.sh",)])
 def test_a_home_that_does_not_tell_requests_is_not_asked(words: tuple[str, ...], config: str) -> None:
-    with pytest.raises(RemoteActNotDone, match="kind embedded does not show the requests of its jobs"):
+    with pytest.raises(RemoteJobActNotDone, match="kind embedded does not show the requests of its jobs"):
         explain_submission(words, "beta", config)
 
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
-    with pytest.raises(RemoteActNotDone, match="gamma is of kind oar: use the commands of oar"):
-        require_job_alterer(OarServer(timeout_s=15), "gamma")
+    with pytest.raises(RemoteJobActNotDone, match="gamma is of kind oar: use the commands of oar"):
+        require_job_alterer(OarServerAccess(timeout_s=15), "gamma")

@@ -186,7 +186,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(beta: TaskOutputFold
 
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
+    monkeypatch.setattr(rsync, "rsync_files_from_host", lambda *_, follows, **__: asked.append(follows))
     gamma = TaskOutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
     fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
@@ -211,7 +211,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch,
         asked.append((login.user, list(names), source))
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
-    monkeypatch.setattr(rsync, "pull_files", pull)
+    monkeypatch.setattr(rsync, "rsync_files_from_host", pull)
     login = SshLogin(host="gamma-master", user="al_gamma")
     gamma = TaskOutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
 

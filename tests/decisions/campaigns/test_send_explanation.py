@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendCause, TaskSendReason
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -77,7 +77,7 @@ RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE_WAITS = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
 THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = JdlClusterSettings(exec_file="run")
-LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ArrayLimits(of_person=1))}
+LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ClusterArrayLimits(of_person=1))}
 OURS = CampaignArray(
     campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
 )

@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -318,7 +318,7 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
 
 def limited(**limits: int) -> dict[str, ClusterCapacity]:
     """Return beta with slots for all, and with limits of arrays."""
-    return {"beta": ClusterCapacity(free_slots=90, limits=ArrayLimits(**limits))}
+    return {"beta": ClusterCapacity(free_slots=90, limits=ClusterArrayLimits(**limits))}
 
 
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:

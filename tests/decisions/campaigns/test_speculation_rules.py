@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.speculation import (
     SupersededAttempts,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
-from gridbridge.model.job import ArrayLimits
+from gridbridge.model.job import ClusterArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 
 S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED
@@ -318,7 +318,7 @@ def test_copies_keep_to_the_arrays_that_a_cluster_takes(
 ) -> None:
     """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
     look = seen(tails=(TAIL,))
-    limits = ArrayLimits(**{kind: most})
+    limits = ClusterArrayLimits(**{kind: most})
     room = {**look.room, "gamma": replace(look.room["gamma"], limits=limits)}
 
     assert [one.cluster for one in look.arrays] == ["beta", "gamma"]

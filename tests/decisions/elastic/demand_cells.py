@@ -23,7 +23,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     QueueInstance,
     WaitingJobGroup,
 )
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"
@@ -66,10 +66,12 @@ LAYOUT = CellConfiguration(
     },
 )
 FAR = instance("t1", queue="far", slots=99)
-HTC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@htc", limit=10)
-HPC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3)
+HTC = NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@htc", limit=10)
+HPC = NodePoolSection(
+    slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
+)
 F4 = {"htc": HTC, "hpc": HPC}
-PLAIN = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", arch="lx-amd64"))}
+PLAIN = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G", arch="lx-amd64"))}
 RULES = BalanceSection(max_nodes=200)
 
 

@@ -18,7 +18,7 @@ from gridbridge.decisions.site.transfer_host_requirements import (
     state_file_privacy_finding,
     transfer_host_findings,
 )
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
@@ -33,14 +33,17 @@ from gridbridge.model.site.transfer_host_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.states import OPEN
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from tests.states import queue_state
 
 SITE = SiteSection(cluster="alpha")
 POLICY = Policy(
     site=SITE,
-    clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "beta": Cluster(qmaster_port=3, execd_port=4)},
-    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+    clusters={
+        "alpha": ClusterSection(qmaster_port=1, execd_port=2),
+        "beta": ClusterSection(qmaster_port=3, execd_port=4),
+    },
+    queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
 )
 SERVICE, STATE = 990, "/var/lib/gridbridge/state.db"
 WELL = ClusterFacts(version="SGE 8.1.9", ahead_s=0.4, master="master")
@@ -301,7 +304,7 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
 def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
     server: ClusterFacts, expected: dict[str, FindingSeverity]
 ) -> None:
-    clusters = {**POLICY.clusters, "beta": Cluster(kind=ClusterKind.OAR)}
+    clusters = {**POLICY.clusters, "beta": ClusterSection(kind=ClusterKind.OAR)}
     seen = replace(a_host(), cells={"beta": server})
     found = running_site_findings(seen, replace(POLICY, clusters=clusters))
 
@@ -334,9 +337,9 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 
 @pytest.mark.parametrize(
     ("clusters", "why"),
-    [({"alpha": Cluster(kind=ClusterKind.OAR)}, "alpha is of kind oar"), ({}, "there is no [cluster.alpha]")],
+    [({"alpha": ClusterSection(kind=ClusterKind.OAR)}, "alpha is of kind oar"), ({}, "there is no [cluster.alpha]")],
 )
-def test_a_site_that_can_have_no_queue_is_well_without(clusters: dict[str, Cluster], why: str) -> None:
+def test_a_site_that_can_have_no_queue_is_well_without(clusters: dict[str, ClusterSection], why: str) -> None:
     (found,) = no_transfer_queue_findings(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
 
     assert found.state == FindingSeverity.OK
@@ -359,7 +362,7 @@ def test_the_worst_item_decides(states: list[str], expected: FindingSeverity) ->
 
 def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     """It is judged as in a site of its own kind: whether it answers in its folder."""
-    clusters = {"gamma": Cluster(kind=ClusterKind.EMBEDDED, folder="/gamma")}
+    clusters = {"gamma": ClusterSection(kind=ClusterKind.EMBEDDED, folder="/gamma")}
     seen = replace(a_host(), cells={"gamma": ClusterFacts(slots=4, master="/gamma")})
     found = running_site_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
 

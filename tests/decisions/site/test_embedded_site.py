@@ -3,17 +3,17 @@
 import pytest
 
 from gridbridge.decisions.site import embedded_site_findings
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
-    clusters={name: Cluster(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")},
-    queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
+    clusters={name: ClusterSection(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")},
+    queues={"transfer-beta": TransferQueueSection(cluster="beta", slots=4, pending_limit=9)},
 )
 ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=1.0)
 WELL = {name: ClusterFacts(version="1", slots=4, master=f"/{name}") for name in ("alpha", "beta")}

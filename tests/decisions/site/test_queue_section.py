@@ -15,21 +15,21 @@ from gridbridge.decisions.site.transfer_queue_section_findings import (
     total_transfer_slots,
     user_spool_limit_finding,
 )
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from tests.decisions.site.setups import WANTED
 
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
-    clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
+    clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2)},
     queues={
-        "transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=200),
-        "transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=300),
+        "transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=200),
+        "transfer-gamma": TransferQueueSection(cluster="gamma", pending_limit=1, slots=300),
     },
     poller=PollerSection(spool_files_per_uid=2000),
 )
@@ -78,8 +78,8 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     head = '[site]\ncluster = "alpha"\n[queue.transfer-beta]  # to beta\ncluster = "beta"\n'
     rest = 'recall_wait_s = 5.0\n[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
     toml.write_text(f"{head}slots = 9  # few\npending_limit=1\n{rest}")
-    queue = TransferQueue(
-        cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=QueueRequests({"mem_free": "64G"})
+    queue = TransferQueueSection(
+        cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=QueueDefaultRequests({"mem_free": "64G"})
     )
     (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
@@ -110,7 +110,7 @@ def test_a_section_is_taken_out(tmp_path: Path) -> None:
 
 def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
     """An administrator's own keys are no fault, and no edit names them."""
-    known = TransferQueue(
+    known = TransferQueueSection(
         cluster=WANTED.remote,
         pending_limit=WANTED.pending_limit,
         slots=WANTED.slots,

@@ -236,7 +236,7 @@ def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_lo
         assert known.until
         now = known.until
         probed = failed(10 * number, 10 * number + 1, since=known, at=now)
-        assert not circuit_breaker.are_queues_closed(probed, {}, now, POLICY)
+        assert not circuit_breaker.does_breaker_close_queues(probed, {}, now, POLICY)
         known = failed(10 * number + 2, since=probed, at=now)
         assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
 
@@ -335,27 +335,27 @@ def test_one_job_is_let_in_when_the_time_is_over(now_s: float, probe_s: float | 
     probes = [transfer(created_at=after(probe_s), listed=OwnershipProof.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
-    first = circuit_breaker.first_probe_times(closed, probes)
+    first = circuit_breaker.first_probe_time_of_each_owner(closed, probes)
 
-    assert circuit_breaker.are_queues_closed(closed, first, after(now_s), POLICY) is is_closed
+    assert circuit_breaker.does_breaker_close_queues(closed, first, after(now_s), POLICY) is is_closed
 
 
 def test_what_homes_list_does_not_have_is_no_probe() -> None:
     """Anybody could keep the queues closed by it."""
     told = transfer(created_at=after(62))
 
-    assert circuit_breaker.first_probe_times(failed(1, 2, 3), [told]) == {}
+    assert circuit_breaker.first_probe_time_of_each_owner(failed(1, 2, 3), [told]) == {}
 
 
 def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     closed = failed(1, 2, 3)
     probes = [transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)]
-    first = circuit_breaker.first_probe_times(closed, probes)
+    first = circuit_breaker.first_probe_time_of_each_owner(closed, probes)
 
     assert first == {"alice": after(62)}
-    assert circuit_breaker.are_queues_closed(closed, first, after(121), POLICY)
-    assert not circuit_breaker.are_queues_closed(closed, first, after(123), POLICY)
+    assert circuit_breaker.does_breaker_close_queues(closed, first, after(121), POLICY)
+    assert not circuit_breaker.does_breaker_close_queues(closed, first, after(123), POLICY)
 
 
 def test_nothing_is_closed_before_anything_failed() -> None:
-    assert not circuit_breaker.are_queues_closed(failed(1, 2), {}, NOW, POLICY)
+    assert not circuit_breaker.does_breaker_close_queues(failed(1, 2), {}, NOW, POLICY)

@@ -7,9 +7,9 @@ import pytest
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
     GuardRelevantRequest,
     guard_to_restore,
-    jobs_with_guard_not_in_state,
+    jobs_with_guard_besides_hold,
     qresub_jobs_with_copied_guard,
-    transfers_without_hold,
+    transfers_lacking_home_hold,
 )
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -52,7 +52,7 @@ OURS = ("transfer-beta",)
 def test_a_running_task_without_its_hold_is_held_again(transfer: Transfer, letters: str, expected: bool) -> None:
     rows = [a_row(7, letters)] if letters else []
 
-    assert transfers_without_hold([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
+    assert transfers_lacking_home_hold([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
 
 
 def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
@@ -61,8 +61,8 @@ def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() ->
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
-        assert bool(transfers_without_hold([held], seen)) == expected
-        assert bool(jobs_with_guard_not_in_state([other], seen)) == expected
+        assert bool(transfers_lacking_home_hold([held], seen)) == expected
+        assert bool(jobs_with_guard_besides_hold([other], seen)) == expected
 
 
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
@@ -70,7 +70,7 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     every = (*tasks, a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
-    assert jobs_with_guard_not_in_state(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+    assert jobs_with_guard_besides_hold(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
 
 
 @pytest.mark.parametrize(

@@ -120,13 +120,13 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
 
 
 def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
-    assert local_task_ownership.newest_attempts(range(30)) == (range(10, 30), 10)
-    assert local_task_ownership.newest_attempts((1, 2)) == ((1, 2), 0)
+    assert local_task_ownership.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
+    assert local_task_ownership.drop_oldest_attempts((1, 2)) == ((1, 2), 0)
 
 
 def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
-    shown, left_out = local_task_ownership.first_and_last_events(range(100))
+    shown, left_out = local_task_ownership.drop_middle_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)
     assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
-    assert local_task_ownership.first_and_last_events((1, 2)) == ((1, 2), 0)
+    assert local_task_ownership.drop_middle_events((1, 2)) == ((1, 2), 0)

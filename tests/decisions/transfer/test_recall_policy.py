@@ -8,13 +8,13 @@ import pytest
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-QUEUE = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=600)
+QUEUE = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wait_s=600)
 
 
 def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
@@ -45,7 +45,7 @@ def due(
     slots: int = 1,
     trouble: str = "",
     age_s: float = 1,
-    queue: TransferQueue = QUEUE,
+    queue: TransferQueueSection = QUEUE,
 ) -> list[tuple[int, str]]:
     """Return the jobs that are due, and why."""
     rows = {
@@ -59,7 +59,7 @@ def due(
         home="alpha", now=NOW, snapshots={"beta": beta}, asleep=frozenset(f"w{one.remote_id}" for one in transfers)
     )
     troubles = {"beta": trouble} if trouble else {}
-    found = recall_policy.plan_recalls(transfers, situation, {"transfer-beta": queue}, troubles, free)
+    found = recall_policy.plan_recalls_into_home_slots(transfers, situation, {"transfer-beta": queue}, troubles, free)
     return [(one.transfer.remote_id, one.why) for one in found]
 
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, verdict_from_accounting
+from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import JobEnd
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
@@ -38,12 +38,14 @@ def situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: 
 
 
 def due(
-    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: TransferDecisionInputs | None = None
+    one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferDecisionInputs | None = None
 ) -> list[str]:
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
-    return [each.why for each in recall_policy.plan_recalls([old], seen or situation(old), queues, {}, free)]
+    return [
+        each.why for each in recall_policy.plan_recalls_into_home_slots([old], seen or situation(old), queues, {}, free)
+    ]
 
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
@@ -121,12 +123,12 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
     ids=["started", "waiting", "granted", "home's", "deleted", "another's", "by file"],
 )
 def test_a_grant_is_given_once_to_a_job_that_has_started(one: Transfer, letters: str, waits: bool) -> None:
-    assert recall_policy.waits_for_claim_grant(one, situation(one, 1, letters)) is waits
+    assert recall_policy.does_job_wait_for_claim_grant(one, situation(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"])
 def test_199_is_a_fence_only_of_a_job_that_got_no_grant(who: str, claim: str) -> None:
     end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
-    verdict = verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)
+    verdict = home_verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)
 
     assert (verdict.claim, verdict.exit_status) == (claim, "" if claim else "99")

@@ -47,7 +47,7 @@ def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float =
     ],
 )
 def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], there: str, expected: str) -> None:
-    assert recall_policy.why_move_is_impossible(waiting(**changes), situation(there)) == expected
+    assert recall_policy.why_task_move_is_impossible(waiting(**changes), situation(there)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_task_that_came_home_keeps_off_until_it_has_started(
 ) -> None:
     closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
 
-    assert recall_policy.describe_returned_task(closed, situation("", here, queue)) == expected
+    assert recall_policy.describe_move_end_at_home(closed, situation("", here, queue)) == expected

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
-from gridbridge.decisions.transfer.remote_accounting_verdicts import verdict_from_accounting
+from gridbridge.decisions.transfer.cluster_load_values import remote_cluster_load_values
+from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.decisions.transfer.transfer_decisions import (
     NUMBER_REUSED,
     decide_transfer_actions,
-    is_deleted_at_home,
+    is_home_task_deleted,
     is_job_end_search_over,
-    plan_transfers,
     rescheduled_jobs_with_transfer,
-    update_transfer_from_answers,
+    update_and_plan_transfers,
+    update_transfer_from_snapshots,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import JobEnd
@@ -67,7 +67,7 @@ def a_transfer(**values: object) -> Transfer:
 
 
 def observed(transfer: Transfer, situation: TransferDecisionInputs) -> Transfer:
-    return update_transfer_from_answers(transfer, situation, situation.at_home(transfer))
+    return update_transfer_from_snapshots(transfer, situation, situation.at_home(transfer))
 
 
 def a_row(job: int, state: str, **values: object) -> JobListRow:
@@ -99,7 +99,7 @@ def a_situation(
 
 
 def acts(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferActKind]:
-    return [action.act for action in plan_transfers([transfer], situation, POLICY).actions]
+    return [action.act for action in update_and_plan_transfers([transfer], situation, POLICY).actions]
 
 
 @pytest.mark.parametrize("local", ["dr", ""], ids=["deleting", "removed by force"])
@@ -126,7 +126,7 @@ def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothi
 def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(local: str | None, expected: bool) -> None:
     situation = a_situation(local=local)
 
-    assert is_deleted_at_home(observed(a_transfer(), situation), situation) == expected
+    assert is_home_task_deleted(observed(a_transfer(), situation), situation) == expected
 
 
 def test_a_job_that_runs_needs_nothing() -> None:
@@ -268,7 +268,7 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
 )
 def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(transfer: Transfer) -> None:
     situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
-    planned = plan_transfers([transfer], situation, POLICY)
+    planned = update_and_plan_transfers([transfer], situation, POLICY)
 
     assert planned.actions == ()
     assert "has no [cluster.beta]" in planned.transfers[0].reason
@@ -315,7 +315,7 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
     transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
-    [action] = plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
+    [action] = update_and_plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
     assert (action.act, action.transfer.remote_id) == (TransferActKind.DELETE_REMOTE, 40)
 
@@ -385,7 +385,7 @@ def test_without_a_fresh_answer_nothing_ends(transfer: Transfer, local: str | No
     early = a_situation(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
 
     for situation in (silent, early):
-        planned = plan_transfers([transfer], situation, POLICY)
+        planned = update_and_plan_transfers([transfer], situation, POLICY)
         assert not FINAL & {action.act for action in planned.actions}
         assert not [action for action in planned.actions if action.verdict]
         assert [one.missed_polls for one in planned.transfers] == [transfer.missed_polls]
@@ -424,7 +424,7 @@ class Grid:
         is_heard = self.answers.pop(0) if self.answers else True
         remote = heard.snapshots["beta"] if is_heard else self.seen.get("beta")
         self.seen = {"alpha": heard.snapshots["alpha"], **({"beta": remote} if remote else {})}
-        planned = plan_transfers([self.transfer], replace(heard, snapshots=self.seen), POLICY)
+        planned = update_and_plan_transfers([self.transfer], replace(heard, snapshots=self.seen), POLICY)
         if "d" in self.remote:
             self.remote = ""
         [self.transfer] = planned.transfers
@@ -495,7 +495,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
     ],
 )
 def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expected: tuple[str, str, str]) -> None:
-    verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
+    verdict = home_verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
     assert (verdict.transfer, verdict.remote_id) == (NAME, "40")
@@ -511,7 +511,7 @@ def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expe
 def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
     end = JobEnd(is_preempted=True, reason="BESTEFFORT_KILL")
 
-    verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
+    verdict = home_verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     told = (verdict.outcome, verdict.cause, verdict.reason)
     assert told == (outcome, TransferFailureCause.PREEMPTED, reason)
@@ -539,7 +539,7 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     queues = frozenset({"transfer-beta", "transfer-gamma"})
     situation = replace(situation, snapshots={**situation.snapshots, "alpha": home}, queues=queues)
 
-    planned = plan_transfers([a_transfer(guard=guard)], situation, POLICY)
+    planned = update_and_plan_transfers([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
     assert [one.desired for one in planned.transfers] == [DesiredLocalJobState.DEAD if expected else ""]
@@ -550,7 +550,7 @@ STALE = timedelta(seconds=30)
 
 
 def test_load_values_tell_what_waits_and_what_is_free() -> None:
-    values = cluster_load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
+    values = remote_cluster_load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
 
     assert values == {"gb_b_1_up": "1", "gb_b_1_pending": "3", "gb_b_1_free": "4"}
 
@@ -558,7 +558,7 @@ def test_load_values_tell_what_waits_and_what_is_free() -> None:
 @pytest.mark.parametrize("remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"])
 def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
     """Every value is there, each of which closes a queue: one that was missing may stay so."""
-    assert cluster_load_values(remote, "beta", NOON, STALE) == {
+    assert remote_cluster_load_values(remote, "beta", NOON, STALE) == {
         "gb_beta_up": "0",
         "gb_beta_pending": "999999",
         "gb_beta_free": "0",

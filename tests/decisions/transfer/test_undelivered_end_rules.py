@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
-    does_ended_task_wait_again,
+    does_ended_task_wait_at_home,
     ended_transfer_of_requeued_job,
-    is_ended_task_gone,
+    is_ended_task_gone_from_home,
     may_home_have_missed_task_end,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -36,7 +36,7 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
     ids=["put back", "not given up", "without a hold", "gone", "before it ended", "another's"],
 )
 def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
-    assert does_ended_task_wait_again(ENDED, local) == expected
+    assert does_ended_task_wait_at_home(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected:
     ids=["gone", "still listed", "put back", "before it ended"],
 )
 def test_an_end_was_heard_when_home_lists_the_task_no_more(local: ClusterSnapshot, expected: bool) -> None:
-    assert is_ended_task_gone(ENDED, local) == expected
+    assert is_ended_task_gone_from_home(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
 def test_an_end_without_a_time_is_no_end() -> None:
     still_open = ENDED.but(closed_at=None)
 
-    assert not is_ended_task_gone(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))
+    assert not is_ended_task_gone_from_home(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))

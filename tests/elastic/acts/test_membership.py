@@ -22,9 +22,9 @@ from gridbridge.model.elastic.elastic_nodes import (
     HostRemovalResult,
     MachineToJoinCell,
 )
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
-CELL = GridEngineCell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
+CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
 
 
 class Hosts:
@@ -263,7 +263,7 @@ def programs(tmp_path: Path) -> Path:
 def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress, list[str]]:
     """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCell(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
+    cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
     site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)

@@ -18,7 +18,7 @@ from gridbridge.elastic.balancer.round_statistics import (
     record_balancer_statistics,
 )
 from gridbridge.elastic.store import balancer_statistics_file, saved_round_folder
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
@@ -257,7 +257,7 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
 
 
 def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
-    usual = Cluster(root="/sge", cell="")
+    usual = ClusterSection(root="/sge", cell="")
 
     assert local_accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
     assert local_accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"

@@ -13,7 +13,7 @@ from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
@@ -110,7 +110,7 @@ def labelled(tmp_path: Path) -> LibcloudMachineProvider:
         credentials=secret(tmp_path / "keys", "[default]\nkey = 1\n"),
         image="Ubuntu 9.04",
         size="1",
-        arguments=QueueRequests({"ex_project": "hpc"}),
+        arguments=QueueDefaultRequests({"ex_project": "hpc"}),
         timeout_s=20,
     )
     made = make_provider_of_pool(settings(section, NodePoolSection(provider="cloud", image="Ubuntu 9.10")), "small")

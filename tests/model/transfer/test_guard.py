@@ -6,7 +6,7 @@ from gridbridge.model.transfer.guard import (
     HomeStartGuard,
     choose_home_start_guard,
     does_list_name_only_queues,
-    may_include_queue,
+    may_queue_list_include,
 )
 
 OURS = ("transfer-beta", "transfer-delta")
@@ -56,4 +56,4 @@ def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() ->
 
 def test_no_list_names_any_queue() -> None:
     assert not does_list_name_only_queues("", OURS)
-    assert may_include_queue("", "all.q")
+    assert may_queue_list_include("", "all.q")

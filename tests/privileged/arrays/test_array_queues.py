@@ -7,22 +7,22 @@ import pytest
 from gridbridge.model.fixed_paths import REFUSED_THERE
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.names_offered_by_cluster import (
-    LocalOnlyQueues,
     NamesOfferedByCluster,
-    encode_local_only_queues,
+    NonForwardingQueues,
+    encode_non_forwarding_queues,
     encode_offered_names,
 )
 from gridbridge.privileged.arrays.queue_choice import keep_array_off_transfer_queues, request_slots_per_host
 from gridbridge.privileged.owner import STATUS, JobNeverAcceptedByCluster
 
 
-def publish(folder: Path, queues: LocalOnlyQueues) -> None:
+def publish(folder: Path, queues: NonForwardingQueues) -> None:
     (folder / "stays").mkdir()
-    (folder / "stays/beta").write_bytes(encode_local_only_queues(queues))
+    (folder / "stays/beta").write_bytes(encode_non_forwarding_queues(queues))
 
 
 def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
-    publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
+    publish(tmp_path, NonForwardingQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), tasks=3)
 
     kept = keep_array_off_transfer_queues(spec, "beta", str(tmp_path))
@@ -33,7 +33,7 @@ def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
 
 def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -> None:
     """Its tasks may run at another cluster."""
-    publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
+    publish(tmp_path, NonForwardingQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
     with pytest.raises(JobNeverAcceptedByCluster, match=r"^queue transfer-alpha is a transfer queue"):

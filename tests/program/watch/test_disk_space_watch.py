@@ -14,7 +14,7 @@ from gridbridge.decisions.site.service_folder_space import first_disk_space_prob
 from gridbridge.program import status_and_why_reports
 from gridbridge.program.watch.service_disk_space import (
     LOOK_S,
-    DiskSpaceWatch,
+    FullServiceFolderWatch,
     StarterTmpdirQuery,
     free_space_of_campaign_filesystem,
 )
@@ -40,7 +40,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     time, folder = Time(), tmp_path / "spool"
-    watch = DiskSpaceWatch((str(tmp_path), str(folder)), time)
+    watch = FullServiceFolderWatch((str(tmp_path), str(folder)), time)
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
@@ -55,7 +55,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 
 def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) -> None:
     time = Time()
-    watch = DiskSpaceWatch((str(tmp_path),), time)
+    watch = FullServiceFolderWatch((str(tmp_path),), time)
     before = watch.lacks()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")
@@ -82,7 +82,7 @@ def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_no
     """One that is not there is execd's trouble, and closes nothing."""
     folder, time = tmp_path / "tmp", Time()
     folder.mkdir()
-    watch = DiskSpaceWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
+    watch = FullServiceFolderWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
     before = watch.lacks()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     time.now_s += LOOK_S
@@ -105,12 +105,12 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     monkeypatch.setattr(free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
     before = (
         site_inspection.free_space_of_state_folders().keys(),
-        status_and_why_reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm,
+        status_and_why_reports.build_site_status_report(datetime.now(UTC), str(tmp_path)).alarm,
     )
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     try:
         seen = site_inspection.free_space_of_state_folders()[str(folder)]
-        alarm = status_and_why_reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm
+        alarm = status_and_why_reports.build_site_status_report(datetime.now(UTC), str(tmp_path)).alarm
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 

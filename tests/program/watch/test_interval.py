@@ -11,14 +11,14 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer_route import GridEngineCell
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_within_share
+from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
 from gridbridge.shell.clock import Clock
-from gridbridge.state.snapshot_codec import decode_snapshot
+from gridbridge.state.snapshot_codec import decode_cluster_snapshot
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NOWHERE = GridEngineCell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+NOWHERE = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,13 @@ NOWHERE = GridEngineCell(root="", cell="b", qmaster_port="", execd_port="", bina
 )
 def test_an_interval_grows_with_the_answers_but_closes_no_queue(usual_s: float, expected_s: float) -> None:
     """A twentieth of the time, but values are stale after 30 s."""
-    assert query_interval_within_share(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+    assert (
+        query_interval_by_answer_time(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+    )
 
 
 def test_an_interval_is_never_shorter_than_configured() -> None:
-    assert query_interval_within_share(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
+    assert query_interval_by_answer_time(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
 
 
 def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +74,7 @@ class Sleepy:
         self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "query_cluster_snapshot", self.snapshot)
         monkeypatch.setattr(status, "query_request_vocabulary", self.vocabulary)
-        where = GridEngineCell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+        where = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
         self.where = where
         clock = Clock(lambda: self.now_s, lambda: self.now_s)
         self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
@@ -157,7 +159,7 @@ def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPat
     assert answer.shared.covers == {"3.1"}
     assert answer.shared.asked_at == answer.snapshot.taken_at
     assert answer.shared.every_s > 5.5
-    told = decode_snapshot(answer.shared.content, "beta", NOON)
+    told = decode_cluster_snapshot(answer.shared.content, "beta", NOON)
     assert (told.jobs.keys(), told.free_slots) == ({7}, 3)
 
 

@@ -8,11 +8,11 @@ import pytest
 from pytest_subprocess import FakeProcess
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.program.watch.pushed_job_ends import AGAIN_S, ENDS, WINDOW_S, QeventJobEndReceiver
 from gridbridge.shell.child_ended_with_parent import DIE_WITH_US
 
-CELL = GridEngineCell(
+CELL = GridEngineCellAccess(
     root="/sge", cell="beta", qmaster_port="6454", execd_port="6455", binaries="/usr/lib/gridengine", timeout_s=10
 )
 QEVENT = (*DIE_WITH_US, "/usr/lib/gridengine/qevent")

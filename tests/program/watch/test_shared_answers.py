@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
-from gridbridge.model.transfer_route import GridEngineCell, OarServer, parse_ssh_login_address
+from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
@@ -113,8 +113,8 @@ def test_a_dry_run_shares_nothing(site: Site) -> None:
 
 
 def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
-    def cell(port: str, host: str = "") -> GridEngineCell:
-        return GridEngineCell(
+    def cell(port: str, host: str = "") -> GridEngineCellAccess:
+        return GridEngineCellAccess(
             root="/r",
             cell="b",
             qmaster_port=port,
@@ -129,7 +129,7 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
         identify_cluster_query(cell("2"), ("transfer-a",)),
         identify_cluster_query(cell("1", "h"), ("transfer-a",)),
         identify_cluster_query(cell("1"), ()),
-        identify_cluster_query(OarServer(timeout_s=1), ("transfer-a",)),
+        identify_cluster_query(OarServerAccess(timeout_s=1), ("transfer-a",)),
     ]
 
     assert there == identify_cluster_query(cell("1"), ("transfer-a",))

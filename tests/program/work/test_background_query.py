@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.work.thread_pools import BackgroundQuery
+from gridbridge.program.work.thread_pools import RepeatedBackgroundQuery
 
 
 class Asking:
@@ -16,7 +16,7 @@ class Asking:
         self.now_s = 0.0
         self.open: list[Future[int]] = []
         workers = SimpleNamespace(do=self._do)
-        self.question: BackgroundQuery[int, int] = BackgroundQuery(
+        self.question: RepeatedBackgroundQuery[int, int] = RepeatedBackgroundQuery(
             workers,  # type: ignore[arg-type]  # what it needs of them
             "beta",
             "count",

@@ -1,9 +1,9 @@
 """What leads to nothing is tried ever more seldom, each thing by itself."""
 
-from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.backoff import BackoffBySubject
 
 
-def tries(backoff: Backoff, now_s: list[float], until_s: int) -> list[int]:
+def tries(backoff: BackoffBySubject, now_s: list[float], until_s: int) -> list[int]:
     """Try one thing whenever it may be, looking every second; return when it was tried."""
     found = []
     for second in range(until_s):
@@ -16,12 +16,12 @@ def tries(backoff: Backoff, now_s: list[float], until_s: int) -> list[int]:
 def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
     now_s = [0.0]
 
-    assert tries(Backoff(lambda: now_s[0], 5, 30), now_s, 120) == [0, 5, 15, 35, 65, 95]
+    assert tries(BackoffBySubject(lambda: now_s[0], 5, 30), now_s, 120) == [0, 5, 15, 35, 65, 95]
 
 
 def test_what_is_forgotten_begins_anew() -> None:
     now_s = [0.0]
-    backoff = Backoff(lambda: now_s[0], 5, 30)
+    backoff = BackoffBySubject(lambda: now_s[0], 5, 30)
     backoff.may_try("x")
     backoff.may_try("y")
 
@@ -32,7 +32,7 @@ def test_what_is_forgotten_begins_anew() -> None:
 
 def test_what_nobody_tries_any_more_takes_no_memory() -> None:
     now_s = [0.0]
-    backoff = Backoff(lambda: now_s[0], 5, 30)
+    backoff = BackoffBySubject(lambda: now_s[0], 5, 30)
     for number in range(1000):
         now_s[0] = float(number)
         backoff.may_try(number)

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -59,7 +59,7 @@ class Desk:
         """What gridbridge.toml says."""
         return Policy(
             site=SiteSection(cluster="alpha", state=self._state),
-            clusters={name: Cluster() for name in ("alpha", "beta", "gamma")},
+            clusters={name: ClusterSection() for name in ("alpha", "beta", "gamma")},
             queues={},
             rebalance=self.rules,
             storage={

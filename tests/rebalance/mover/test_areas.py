@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
@@ -107,7 +107,7 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkey
     monkeypatch.setattr(owner_dataset_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={name: Cluster() for name in ("alpha", "beta")},
+        clusters={name: ClusterSection() for name in ("alpha", "beta")},
         queues={},
         storage={
             "one": StorageAreaSection(cluster="alpha", path=str(tmp_path)),

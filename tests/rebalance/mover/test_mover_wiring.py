@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, ValidAndDroppedMoves
@@ -43,7 +43,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     policy = Policy(
         site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
-        clusters={"beta": Cluster()},
+        clusters={"beta": ClusterSection()},
         queues={},
         storage={"disk": StorageAreaSection(cluster="alpha", path="/scratch")},
     )

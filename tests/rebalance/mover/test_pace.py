@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StorageAreaUnusable
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
@@ -30,7 +30,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
-        clusters={"alpha": Cluster()},
+        clusters={"alpha": ClusterSection()},
         queues={},
         storage={"disk": StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
     )

@@ -27,13 +27,13 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEv
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, TaskMoveStage, Transfer, WaitingTaskMove
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
@@ -61,7 +61,7 @@ class Site:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.policy = Policy(
             site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"),
-            clusters={"beta": Cluster(), "gamma": Cluster()},
+            clusters={"beta": ClusterSection(), "gamma": ClusterSection()},
             queues={},
         )
         self.now = NOON + timedelta(minutes=5)
@@ -506,9 +506,10 @@ class SentSite(Site):
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder, monkeypatch)
         queues = {
-            f"transfer-{name}": TransferQueue(cluster=name, pending_limit=9, slots=9) for name in ("beta", "gamma")
+            f"transfer-{name}": TransferQueueSection(cluster=name, pending_limit=9, slots=9)
+            for name in ("beta", "gamma")
         }
-        clusters = {name: Cluster() for name in ("alpha", "beta", "gamma")}
+        clusters = {name: ClusterSection() for name in ("alpha", "beta", "gamma")}
         self.policy = replace(self.policy, clusters=clusters, queues=queues)
         self.letters = {40: "qw", 41: "qw"}  # at beta
         self.slots = 1  # that each of them takes

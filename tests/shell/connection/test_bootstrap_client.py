@@ -9,7 +9,11 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.connection.new_machine_ssh import NewMachineLogin, log_in_to_new_machine, run_on_new_machine
+from gridbridge.shell.connection.new_machine_ssh import (
+    NewMachineLogin,
+    log_in_to_new_machine_by_ssh,
+    run_on_new_machine_by_ssh,
+)
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()
@@ -24,7 +28,7 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
 def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
     machine = NewMachineLogin(address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere")
 
-    with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine(machine):
+    with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine_by_ssh(machine):
         pass
 
 
@@ -58,7 +62,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
     key = f"{told.get_name()} {told.get_base64()}"
     machine = NewMachineLogin(address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port)
 
-    with pytest.raises(expected) as refused, log_in_to_new_machine(machine):
+    with pytest.raises(expected) as refused, log_in_to_new_machine_by_ssh(machine):
         pass
 
     assert isinstance(refused.value, SshAccessRejected) == (expected is SshAccessRejected)
@@ -123,7 +127,7 @@ def test_a_machine_keeps_nobody_longer_than_the_limit(answer: Answer) -> None:
         began = time.monotonic()
 
         with pytest.raises(CommandFailed) as failed:
-            run_on_new_machine(client, "true", b"x" * (8 << 20), 1.0)
+            run_on_new_machine_by_ssh(client, "true", b"x" * (8 << 20), 1.0)
 
     assert failed.value.status is None
     assert failed.value.transient

@@ -215,7 +215,7 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     """The tasks wait."""
     published = str(site / "published")
     if is_drained:
-        drains.make_drains_folder(published)
+        drains.make_cluster_drains_folder(published)
         drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
     cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
     published_campaign_files.publish_campaign_value_by_class(cycle, published)

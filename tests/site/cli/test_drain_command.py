@@ -22,7 +22,7 @@ from tests.shown import publish, shown
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     published = publish(tmp_path, shown())
-    drains.make_drains_folder(published)
+    drains.make_cluster_drains_folder(published)
     return published
 
 
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_told_and_drains_nothing(folder: str, words: tuple[str,
 def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path: Path) -> None:
     """A site without transfer queues keeps its campaigns from a cluster so."""
     folder = publish(tmp_path, shown(service=None, clusters={}))
-    drains.make_drains_folder(folder)
+    drains.make_cluster_drains_folder(folder)
     gamma = ShownCampaignCluster(name="gamma", kind="oar")
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=datetime.now(UTC), clusters=(gamma,)), folder

@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.model_values_as_json import encode_model_value
+from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
@@ -104,12 +104,12 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     own = JournalledDecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = BalancerNodesSnapshot(cluster="alpha", now=second(0), kept=(), machines={})
     inputs = {
-        "world": encode_model_value(world),
-        "patience": encode_model_value(PATIENCE),
-        "plan": encode_model_value(BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)),
+        "world": model_value_to_json(world),
+        "patience": model_value_to_json(PATIENCE),
+        "plan": model_value_to_json(BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)),
     }
     inputs |= {
-        "rules": encode_model_value(BalanceSection()),
+        "rules": model_value_to_json(BalanceSection()),
         "asked": None,
         "rest": None,
         "ended": [],

@@ -9,12 +9,12 @@ import pytest
 from gridbridge.batch.gridengine.submit import query_job_accounts
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
@@ -47,7 +47,7 @@ class Clients:
         with (folder / "qstat").open("a") as file:
             file.write(f"cat {folder}/job.xml\n")
         self.show(SEVERAL)
-        cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
+        cluster = ClusterSection(qmaster_port=1, execd_port=2, binaries=str(folder))
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": cluster}, queues={})
         self.home = LocalTaskActs(policy)
 
@@ -193,7 +193,7 @@ def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
 
 def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCell(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
+    cell = GridEngineCellAccess(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
 
     told = query_job_accounts(cell, (ALTERED, GONE, DEFERRED))
 
@@ -207,8 +207,8 @@ def _one(job: int) -> bytes:
     return number + SEVERAL.partition(number)[2]
 
 
-@pytest.mark.parametrize("clusters", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
-def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(clusters: dict[str, Cluster]) -> None:
+@pytest.mark.parametrize("clusters", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
+def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(clusters: dict[str, ClusterSection]) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
     tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
     for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):

@@ -19,7 +19,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
 )
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.state.published_file_formats import offered_names_path
-from gridbridge.transfer.acts.request_translation import translate_job_request, translate_request_for_queue
+from gridbridge.transfer.acts.request_translation import translate_request_for_cluster, translate_request_for_queue
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
@@ -52,7 +52,7 @@ def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
 
 
 def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
-    there, left_out = translate_job_request(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
+    there, left_out = translate_request_for_cluster(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
 
     assert (there.request.hard, there.request.soft) == ((("walltime", "60"),), ())
     assert (there.request.project, there.request.targets) == ("foreign", "batch.q")
@@ -64,7 +64,7 @@ def test_a_pinned_job_asks_for_its_own_queues() -> None:
     """While a copy lives its list of queues is the transfer queue alone."""
     pinned = asking(CONTEXT)
     pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
-    there, _ = translate_job_request(pinned, RULES, None, "beta", ("transfer-beta",))
+    there, _ = translate_request_for_cluster(pinned, RULES, None, "beta", ("transfer-beta",))
 
     assert there.request.targets == "batch.q"
 
@@ -73,7 +73,7 @@ def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
     """Who asks again, for another queue or by another rule, has the words of home."""
     asked = asking()
     hard, project = asked.request.hard, asked.request.project
-    translate_job_request(asked, RULES, None, "beta", ("transfer-beta",))
+    translate_request_for_cluster(asked, RULES, None, "beta", ("transfer-beta",))
 
     assert (asked.request.hard, asked.request.project) == (hard, project)
 
@@ -84,7 +84,7 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
     with pytest.raises(UnmappableRequest, match=r"^beta has no queue batch\.q$"):
-        translate_job_request(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
+        translate_request_for_cluster(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
         resource=everything, pe=everything, project=everything, queue=everything, node=frozenset({"n1", "n2", "n3"})
     )
     rules = RequestMapping({**RULES.rules, (PE, "mpi"): RequestMappingRule(spread=spread)})
-    there, _ = translate_job_request(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
+    there, _ = translate_request_for_cluster(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
 
     assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
 

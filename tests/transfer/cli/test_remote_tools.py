@@ -60,7 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
     """Run a program as its console script does and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(command or PROGRAMS[name], name)
+        error_boundary.run_command_reporting_errors(command or PROGRAMS[name], name)
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
@@ -219,7 +219,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_program(qalter_remote, "qalter_remote")
+        error_boundary.run_command_reporting_errors(qalter_remote, "qalter_remote")
 
     told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)
@@ -228,7 +228,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
     one = HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),))
 
-    qacct_command.print_task_usage([one], (), NOW)
+    qacct_command.print_home_and_remote_usage([one], (), NOW)
 
     assert capsys.readouterr().out == (
         "JOB  OWNER  CLUSTER  ID  HOST          STARTED   ENDED     WAITED  WALLCLOCK      CPU"
@@ -241,7 +241,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.print_task_usage(
+    qacct_command.print_home_and_remote_usage(
         [HomeAndRemoteAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
     )
 
@@ -341,7 +341,7 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.print_task_usage(
+    qacct_command.print_home_and_remote_usage(
         [HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
     )
 

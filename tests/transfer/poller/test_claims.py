@@ -96,9 +96,9 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
     machine.restart()
     link = Far(folder)
     usual = ssh._carrier
-    ssh.set_ssh_carrier(link)
+    ssh.set_ssh_request_carrier(link)
     yield link
-    ssh.set_ssh_carrier(usual)
+    ssh.set_ssh_request_carrier(usual)
 
 
 def known(machine: Machine) -> Transfer:

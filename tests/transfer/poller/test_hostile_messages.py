@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import (
     KEYS,
     DesiredLocalJobState,
@@ -93,11 +93,11 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     folder = tmp_path / "published"
     folder.mkdir()
     (tmp_path / "spool/wake").mkdir(parents=True)
-    cluster = Cluster(qmaster_port=1, execd_port=2)
+    cluster = ClusterSection(qmaster_port=1, execd_port=2)
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": cluster, "beta": cluster},
-        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+        queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
         poller=PollerSection(spool_files_per_uid=LIMIT),
     )
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
@@ -136,7 +136,7 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     (kept,) = JournalledDecisionRows(service.resources.database).last(9)
     assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert poller_decision_journal.replay_refused_message(kept.inputs) == kept.inputs["actions"]
+    assert poller_decision_journal.replay_refused_starter_message(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

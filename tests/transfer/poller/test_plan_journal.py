@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
-from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
+from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfer_round_plan import WORDS, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -19,9 +19,9 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller.poller_decision_journal import (
     TransferPlanJournal,
-    action_sentence,
     replay_transfer_plan,
     summarize_transfer_actions,
+    transfer_action_sentence,
 )
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
@@ -58,7 +58,7 @@ def keep_news(
     situation: TransferDecisionInputs,
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
-    planned = plan_transfers(transfers, situation, POLICY)
+    planned = update_and_plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry(transfers, situation, POLICY, planned):
         DecisionJournal(database).keep(entry)
 
@@ -84,7 +84,7 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
 
     small = keep_rows_deciding_transfers([one], wide)
 
-    assert plan_transfers([one], small, POLICY) == plan_transfers([one], wide, POLICY)
+    assert update_and_plan_transfers([one], small, POLICY) == update_and_plan_transfers([one], wide, POLICY)
     assert "gamma" not in small.snapshots
     assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (set(), set(), set())
 
@@ -125,7 +125,7 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> 
 def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(database: StateFile) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
-    planned = plan_transfers(many, situation, POLICY)
+    planned = update_and_plan_transfers(many, situation, POLICY)
     keep_news(database, TransferPlanJournal(), many, situation)
 
     (kept,) = JournalledDecisionRows(database).last(9)
@@ -133,7 +133,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(dat
     assert kept.sentence == (
         "100 transfers: telling its starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
-    assert replay_transfer_plan(kept.inputs) == [action_sentence(action) for action in planned.actions[:ROWS]]
+    assert replay_transfer_plan(kept.inputs) == [transfer_action_sentence(action) for action in planned.actions[:ROWS]]
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:

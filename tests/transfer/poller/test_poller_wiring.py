@@ -13,12 +13,12 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
+from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import queue_closing_load_values
-from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
@@ -106,8 +106,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 def with_gamma(policy: Policy) -> dict[str, object]:
     """Return another cluster and a queue to it."""
-    there = {"gamma": Cluster(qmaster_port=1, execd_port=2)}
-    queue = {"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)}
+    there = {"gamma": ClusterSection(qmaster_port=1, execd_port=2)}
+    queue = {"transfer-gamma": TransferQueueSection(cluster="gamma", pending_limit=1, slots=1)}
     return {"clusters": {**policy.clusters, **there}, "queues": {**policy.queues, **queue}}
 
 
@@ -263,9 +263,9 @@ def reachable(root: object) -> Iterator[object]:
 
 def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Running) -> None:
     folder = f"{running.folder}/published"
-    before = published_json.read_published_service(folder)
+    before = published_json.read_published_service_status(folder)
     running.follow(**with_gamma(running.policy))
-    after = published_json.read_published_service(folder)
+    after = published_json.read_published_service_status(folder)
 
     assert before
     assert after
@@ -293,7 +293,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, m
         begun.append(Pushed())
         return begun[0]
 
-    clusters = {name: replace(cluster, push=EndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
+    clusters = {name: replace(cluster, push=JobEndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
     monkeypatch.setattr(poller_wiring, "_push", push)
@@ -306,10 +306,10 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, m
     assert len(closed) == 1
 
 
-@pytest.mark.parametrize("home", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", ""])
-def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluster]) -> None:
+@pytest.mark.parametrize("home", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", ""])
+def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, ClusterSection]) -> None:
     """What is sent there is sent by others than starters; load values are a queue's."""
-    clusters = {**home, "beta": Cluster(qmaster_port=1, execd_port=2)}
+    clusters = {**home, "beta": ClusterSection(qmaster_port=1, execd_port=2)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert poller_wiring._clusters(policy, ()) == clusters.keys()

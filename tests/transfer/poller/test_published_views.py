@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.policy import Policy
@@ -18,7 +18,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     ProjectMappingRule,
     QueueMappingRule,
     ResourceMappingRule,
-    TransferQueue,
+    TransferQueueSection,
 )
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.model.transfer_message import TransferMessage
@@ -34,8 +34,11 @@ from tests.states import job_state
 NOW = datetime.now(UTC)
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
-    clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "beta": Cluster(qmaster_port=3, execd_port=4)},
-    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=2)},
+    clusters={
+        "alpha": ClusterSection(qmaster_port=1, execd_port=2),
+        "beta": ClusterSection(qmaster_port=3, execd_port=4),
+    },
+    queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=10, slots=2)},
 )
 TRANSFER = Transfer(
     name="gb.alpha.12.0.1",
@@ -203,7 +206,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     views = TransferStatePublisher(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
-        os.utime(published_file_formats.local_job_history_path(job, folder), (0, 0))
+        os.utime(published_file_formats.verified_job_history_path(job, folder), (0, 0))
     views.task("15", ())
 
     job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
@@ -290,7 +293,7 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
         _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
-        service = published_json.read_published_service(folder)
+        service = published_json.read_published_service_status(folder)
         assert service
         return values["gb_beta_up"], service.full
 
@@ -316,8 +319,8 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
-        told.append(published_file_formats.read_local_only_queues("beta", folder))
+        told.append(published_file_formats.read_non_forwarding_queues("beta", folder))
     TransferStatePublisher(POLICY, Clock(), folder).answer(ClusterQueryResult(cluster="beta", snapshot=seen), seen)
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
-    assert published_file_formats.read_local_only_queues("beta", folder) is None
+    assert published_file_formats.read_non_forwarding_queues("beta", folder) is None

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
-from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.state.database import StateFile
@@ -15,7 +15,7 @@ from gridbridge.state.database.decision_journal_table import JournalledDecisionR
 from gridbridge.transfer.poller import poller_decision_journal
 from tests.decisions.transfer.test_transfer_policy import a_row, a_situation, a_snapshot, a_transfer, second
 
-RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
+RECALLED = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(dat
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
     wanted = recall_policy.recalls_if_all_slots_were_free([one for one, _ in transfers], situation, queues, troubles)
-    due = tuple(recall_policy.plan_recalls(wanted, situation, queues, troubles, 3))
+    due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
     DecisionJournal(database).keep(
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )

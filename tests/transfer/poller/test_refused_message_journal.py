@@ -9,12 +9,12 @@ from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedSta
 from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.model_values_as_json import encode_model_value
+from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal as refusals
-from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedMessageJournal
+from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedStarterMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
 
 
@@ -62,11 +62,11 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
 def test_a_refusal_is_made_again_from_its_message(database: StateFile, one: ReceivedStarterMessage, told: str) -> None:
     refusal = accept_or_reject_message(one)
     assert isinstance(refusal, RejectedStarterMessage)
-    RefusedMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
 
     (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
-    assert refusals.replay_refused_message(kept.inputs) == [told]
+    assert refusals.replay_refused_starter_message(kept.inputs) == [told]
 
 
 def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
@@ -76,15 +76,15 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
     early = received(message=message)
     refusal = accept_or_reject_message(early)
     assert isinstance(refusal, RejectedStarterMessage)
-    RefusedMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
 
     (kept,) = JournalledDecisionRows(database).last(9)
-    known = encode_model_value(replace(early, known=a_transfer()))
-    assert refusals.replay_refused_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+    known = model_value_to_json(replace(early, known=a_transfer()))
+    assert refusals.replay_refused_starter_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
-    refusals = RefusedMessageJournal(DecisionJournal(database), Clock())
+    refusals = RefusedStarterMessageJournal(DecisionJournal(database), Clock())
     for uid in [1001] * (2 * AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 

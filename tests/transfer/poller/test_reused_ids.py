@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy, SiteSection
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
-BETA = Cluster(qmaster_port=1, execd_port=2)
+BETA = ClusterSection(qmaster_port=1, execd_port=2)
 POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
 KEY = (NAME, 1001)
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.errors import ConflictingEnds
-from gridbridge.model.cluster import Cluster
+from gridbridge.errors import ConflictingRemoteJobEnds
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
-from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import (
@@ -86,11 +86,11 @@ class Machine:
         self.spool = folder / "spool"
         (self.spool / "wake").mkdir(parents=True)
         (folder / "published").mkdir()
-        cluster = Cluster(qmaster_port=1, execd_port=2)
+        cluster = ClusterSection(qmaster_port=1, execd_port=2)
         self.policy = Policy(
             site=SiteSection(cluster="alpha"),
             clusters={"alpha": cluster, "beta": cluster},
-            queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+            queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
         )
         self.ahead_s = 0.0  # the clock, of this machine's
         self.passed_s = 0.0
@@ -379,7 +379,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
     def seek(one: Transfer) -> None:
         machine.service.known.ledger.keep(one)
         disputed: Future[TransferMessage | None] = Future()
-        disputed.set_exception(ConflictingEnds("two records of job 40"))
+        disputed.set_exception(ConflictingRemoteJobEnds("two records of job 40"))
         sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
         machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
         machine.service.round()

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
@@ -18,7 +18,7 @@ ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)
 def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     TransferRows(database).put(ENDED)
-    unheard_ends = UndeliveredEndTracker(database, Clock())
+    unheard_ends = UndeliveredTaskEndTracker(database, Clock())
     unheard_ends.load(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
@@ -31,7 +31,7 @@ def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
 def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
     wall_s = [7200.0]
     clock = Clock(lambda: wall_s[0], lambda: 0.0)
-    unheard_ends = UndeliveredEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
+    unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
     unheard_ends.remember(ENDED)
 
     wall_s[0] -= 3600
@@ -41,7 +41,7 @@ def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
 
 
 def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
-    unheard_ends = UndeliveredEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
     unheard_ends.remember(ENDED)
 
     assert unheard_ends.take_answer(a_snapshot("alpha", 1)) == ()
@@ -63,7 +63,7 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_awaited_no_more(
     tmp_path: Path, state: str, queue: str, expected: bool
 ) -> None:
     """Home's numbers have begun anew: put back later, that job is not given this one's end."""
-    unheard_ends = UndeliveredEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
     unheard_ends.remember(ENDED)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
 

@@ -19,7 +19,7 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LINES, LogQuota
+from gridbridge.shell.log_line_quota import LINES, LogLineQuotaByPerson
 from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -197,7 +197,7 @@ def test_a_sentence_of_hers_is_kept_in_part(service: TransferService, caplog: py
 
 def test_what_she_brings_about_is_told_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
+    service.known.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
@@ -212,7 +212,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
+    service.known.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     send(service, RECORD)
     one = service.known.ledger.open[NAME, ALICE]
     for number in range(LINES):
@@ -228,7 +228,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 
 def test_how_many_lines_were_left_out_is_told_once() -> None:
     now_s = 0.0
-    quota = LogQuota(lambda: now_s, 2, 60.0)
+    quota = LogLineQuotaByPerson(lambda: now_s, 2, 60.0)
     allowed = [quota.allows(ALICE) for _ in range(5)]
     early, now_s = quota.left_out(), 61.0
 

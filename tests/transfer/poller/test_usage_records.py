@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import ConflictingEnds
-from gridbridge.model.cluster import Cluster
+from gridbridge.errors import ConflictingRemoteJobEnds
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedAccountingProgress
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
@@ -42,8 +42,8 @@ class Beta:
         self.file.write_text(GOLDEN.read_text())
         self.folder = str(folder / "published")
         self.url = f"sqlite:///{folder}/state.db"
-        cluster = Cluster(qmaster_port=1, execd_port=2)
-        queue = TransferQueue(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
+        cluster = ClusterSection(qmaster_port=1, execd_port=2)
+        queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
         self.policy = Policy(
             site=SiteSection(cluster="alpha"),
             clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
@@ -84,7 +84,7 @@ class Beta:
 
     def reading(self) -> PublishedAccountingProgress:
         """Return how far the file was read, as people see it."""
-        (reading,) = usage_rows.read_accounting_reading_states(self.folder)
+        (reading,) = usage_rows.read_accounting_file_states(self.folder)
         return reading
 
 
@@ -206,7 +206,7 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
     site.look()
     site.usage_records.readers["beta"]._due = 60
 
-    with pytest.raises(ConflictingEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
+    with pytest.raises(ConflictingRemoteJobEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
         site.usage_records.end(transfer())
     assert site.usage_records.tells(transfer())
     assert site.usage_records.readers["beta"]._due == 0
@@ -308,9 +308,9 @@ def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -
     path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
-    published_file_formats.remove_unfetched_files(frozenset(), written_s - 1, site.folder)
+    published_file_formats.remove_unfetched_published_files(frozenset(), written_s - 1, site.folder)
     was_kept = path.exists()
-    published_file_formats.remove_unfetched_files(frozenset(), written_s + 1, site.folder)
+    published_file_formats.remove_unfetched_published_files(frozenset(), written_s + 1, site.folder)
 
     assert (was_kept, path.exists()) == (True, False)
 
@@ -353,8 +353,8 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in usage_rows.read_accounting_reading_states(site.folder)] == ["beta", "gamma"]
-    assert usage_rows.read_accounting_reading_states(site.folder)[0] == shown
+    assert [one.cluster for one in usage_rows.read_accounting_file_states(site.folder)] == ["beta", "gamma"]
+    assert usage_rows.read_accounting_file_states(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
@@ -368,7 +368,7 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     site.usage_records.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.usage_records.readers, usage_rows.read_accounting_reading_states(site.folder)) == ({}, ())
+    assert (site.usage_records.readers, usage_rows.read_accounting_file_states(site.folder)) == ({}, ())
 
 
 def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
     views = TransferStatePublisher(POLICY, Clock(), folder, known)
     views.routes(frozenset())
-    first = published_json.read_published_service(folder)
+    first = published_json.read_published_service_status(folder)
     views.configured(refusing)
-    second = published_json.read_published_service(folder)
+    second = published_json.read_published_service_status(folder)
 
     assert first
     assert (first.configuration, second) == (known, replace(first, configuration=refusing))

@@ -15,7 +15,7 @@ from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.qacct_remote import (
     ANYBODY,
     NoAccountedJob,
-    read_accounting_home_and_away,
+    read_home_remote_accounting,
     sum_remote_usage,
 )
 from gridbridge.transfer.store import usage_rows
@@ -60,7 +60,7 @@ class Here:
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""
-        (told,), notes = read_accounting_home_and_away(job, NOW, self.folder, str(self.config))
+        (told,), notes = read_home_remote_accounting(job, NOW, self.folder, str(self.config))
         local = [(one.owner, one.job_id) for one in told.local]
         return local, [(one.owner, one.job_id) for one in told.remote], notes
 

@@ -82,7 +82,7 @@ class Place:
             path.chmod(0o755)
         self.home(letters="r")
         self.limits()
-        (folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_route(self._route()))
+        (folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_transfer_route(self._route()))
         (folder / "active/config").write_text(CONFIG)
         (folder / "active/environment").write_text("JOB_ID=7\n")
         (folder / "tmp/.gridbridge").mkdir()
@@ -126,7 +126,7 @@ class Place:
     def leads(self, queue: str, remote: str) -> None:
         """Have another transfer queue."""
         path = self.folder / "published/queues" / queue
-        path.write_bytes(transfer_route.encode_route(self._route(remote)))
+        path.write_bytes(transfer_route.encode_transfer_route(self._route(remote)))
 
     def answer(self, wake: str, **known: str) -> None:
         """Answer a question: it is this transfer."""

@@ -28,7 +28,7 @@ def lead(place: Place, claim: str) -> None:
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
-    (place.folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_route(known))
+    (place.folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_transfer_route(known))
 
 
 def claims(place: Place) -> set[str]:

@@ -159,7 +159,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
 
 def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
     """One that was killed keeps nothing back, nor whoever has its number by now."""
-    start, pid = control_method_intents.process_start_time(os.getpid())
+    start, pid = control_method_intents.process_start_ticks_and_pid(os.getpid())
     for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
         (place.folder / "tmp/.gridbridge" / name).touch()
 

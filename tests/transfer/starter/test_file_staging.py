@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.transfer.starter.file_staging import StagingFolder, _append_once, _source
+from gridbridge.transfer.starter.file_staging import RemoteStagingFolder, _append_once, _source
 
 CAME = b"line\n" * 40_000  # more than is read at once
 
@@ -23,7 +23,7 @@ CAME = b"line\n" * 40_000  # more than is read at once
     ],
 )
 def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(path: str, source: str) -> None:
-    assert _source(StagingFolder(folder="", cwd="/home/a"), path) == source
+    assert _source(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])

@@ -76,7 +76,7 @@ def test_no_note_but_the_last_is_kept(place: Place) -> None:
 def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(place: Place) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while control_method_intents.boot_clock_sort_key() <= control_method_intents.process_start_time(first.pid):
+    while control_method_intents.boot_clock_sort_key() <= control_method_intents.process_start_ticks_and_pid(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
@@ -117,10 +117,10 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
-    ours = control_method_intents.process_start_time(os.getpid())
+    ours = control_method_intents.process_start_ticks_and_pid(os.getpid())
 
     assert (
-        control_method_intents.process_start_time(os.getppid())[0]
+        control_method_intents.process_start_ticks_and_pid(os.getppid())[0]
         <= ours[0]
         <= control_method_intents.boot_clock_sort_key()[0]
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, ExecdRequests, HostLoadSensor
+from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, ExecdRequestLineBuffer, HostLoadSensor
 from tests.program.work.test_threads import without_room
 from tests.shell.holders import a_holder
 
@@ -160,7 +160,7 @@ def cuts(line: bytes) -> Iterator[list[bytes]]:
 def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
     """Each piece that ends a line gets one answer, one that doesn't none, and quit is seen."""
     for pieces in cuts(words):
-        requests = ExecdRequests()
+        requests = ExecdRequestLineBuffer()
         asked = [requests.take(piece) for piece in pieces]
         before = asked[: asked.index(QUIT)]
 
@@ -170,7 +170,7 @@ def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
 
 
 def test_a_line_that_never_ends_costs_no_memory_and_is_not_quit() -> None:
-    requests = ExecdRequests()
+    requests = ExecdRequestLineBuffer()
     asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
 
     assert asked == {NOTHING_YET, REPORT}

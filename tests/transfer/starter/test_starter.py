@@ -12,7 +12,7 @@ from gridbridge.errors import (
     TemporaryJobRefusal,
     UnconfiguredTransferQueue,
 )
-from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues, encode_local_only_queues
+from gridbridge.model.names_offered_by_cluster import NonForwardingQueues, encode_non_forwarding_queues
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
@@ -602,10 +602,13 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     [
         (b"", False),
         (
-            encode_local_only_queues(LocalOnlyQueues(queues="all.q", all_say="yes")),
+            encode_non_forwarding_queues(NonForwardingQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
-        (encode_local_only_queues(LocalOnlyQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+        (
+            encode_non_forwarding_queues(NonForwardingQueues(queues="all.q,big.q")),
+            "-q all.q,big.q -hard -l h_rt=INFINITY",
+        ),
     ],
     ids=["no queue back", "all say so", "some do"],
 )

@@ -21,7 +21,7 @@ from gridbridge.batch.gridengine.parse.documents import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.states import JobState, JobStateFact
-from gridbridge.model.transfer_name import PREFIX, parse_task_ranges
+from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _values(queue: "_Element") -> dict[str | None, str | None]:
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
     return JobListRow(
         job_id=int(leafs["JB_job_number"]),
-        tasks=parse_task_ranges(leafs.get("tasks", "")),
+        tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),
         name=unescape_less_than(leafs["JB_name"]),
         owner=unescape_less_than(leafs["JB_owner"]),
         state=parse_job_state_log_unknown(leafs["state"]),
@@ -183,4 +183,4 @@ def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
 @lru_cache(maxsize=1024)
 def count_tasks_in_ranges(text: str) -> int:
     """Count the tasks that `1-9:2,12` names; an empty text counts as one job."""
-    return sum(map(len, parse_task_ranges(text))) if text else 1
+    return sum(map(len, parse_qstat_task_ranges(text))) if text else 1

@@ -210,7 +210,7 @@ def _amounts(
 def parse_amount_or_zero(text: str) -> float:
     """Parse an amount; return 0 for text that is no amount."""
     try:
-        return amounts.parse_amount(text)
+        return amounts.parse_grid_engine_amount(text)
     except ParseError:
         return 0.0
 
@@ -221,7 +221,7 @@ def parse_amount_or_impossible(text: str) -> float:
     No host has an impossible amount, so a job that requests `nan` is never demand.
     """
     try:
-        return amounts.parse_amount(text)
+        return amounts.parse_grid_engine_amount(text)
     except ParseError:
         return BEYOND
 
@@ -247,7 +247,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
         return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
     amount, has = parse_amount_or_impossible(requirement.value), parse_amount_or_zero(text)
-    if amounts.is_unlimited_amount(text):
+    if amounts.is_unlimited_grid_engine_amount(text):
         return relation in (RequestedValueComparison.AT_MOST, RequestedValueComparison.LESS)
     if relation is RequestedValueComparison.AT_MOST:
         return amount <= has
@@ -268,4 +268,4 @@ def _matches_value(pattern: str, text: str) -> bool:
 def _parse_number_or_bool(text: str) -> float:
     """Read a number or a BOOL."""
     word = text.lower()
-    return float(word == "true") if word in ("true", "false") else amounts.parse_amount(text)
+    return float(word == "true") if word in ("true", "false") else amounts.parse_grid_engine_amount(text)

@@ -13,8 +13,8 @@ from gridbridge.batch.gridengine.execution_hosts import (
     query_host_queue_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.qconf_attributes import parse_values_by_host
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
@@ -87,7 +87,7 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(tmp_path: Pat
     """It says so by ending with 1 and without a word."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     folder, program = str(tmp_path), tmp_path / "qstat"
-    where = GridEngineCell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
+    where = GridEngineCellAccess(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     assert query_host_queue_instances(where, "n1") == ()
@@ -129,4 +129,4 @@ def test_half_an_answer_tells_nothing() -> None:
 def test_a_host_comes_after_those_before_it_and_before_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
-    assert expected == next_queue_seq_no(parse_values_by_host(told), others)
+    assert expected == next_queue_seq_no(parse_qconf_values_by_host(told), others)

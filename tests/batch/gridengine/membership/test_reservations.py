@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.advance_reservations import parse_reserved_slots, query_reserved_slots
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 ONE = b"""<?xml version='1.0'?>
 <qrstat xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qrstat">
@@ -32,13 +32,13 @@ ONE = b"""<?xml version='1.0'?>
 """
 
 
-def cell(folder: Path, body: str = "") -> GridEngineCell:
+def cell(folder: Path, body: str = "") -> GridEngineCellAccess:
     """Return a cell with this qrstat, or with none."""
     if body:
         (folder / "qrstat").write_text(f"#!/bin/sh\n{body}\n")
         (folder / "qrstat").chmod(0o755)
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    return GridEngineCell(root="/", cell="c", binaries=str(folder), timeout_s=30, **ports)
+    return GridEngineCellAccess(root="/", cell="c", binaries=str(folder), timeout_s=30, **ports)
 
 
 def test_slots_of_several_reservations_are_added_up() -> None:

@@ -11,7 +11,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 NONE = frozenset[str]()
 QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>
@@ -28,16 +28,18 @@ esac
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCell:
+def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qstat prints a file, which its qmod changes."""
     (tmp_path / "qstat").write_text('#!/bin/sh\ncat "${0%/*}/rows"\n')
     (tmp_path / "qmod").write_text(QMOD)
     for one in ("qstat", "qmod"):
         (tmp_path / one).chmod(0o755)
-    return GridEngineCell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9)
+    return GridEngineCellAccess(
+        root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
+    )
 
 
-def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
+def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
     """Return a host with queues: their states, used slots, and whether they are best-effort."""
     rows = (
         QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
@@ -50,25 +52,25 @@ def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> Grid
     )
 
 
-def called(cell: GridEngineCell) -> list[str]:
+def called(cell: GridEngineCellAccess) -> list[str]:
     """Return what qmod was called with."""
     path = Path(cell.binaries) / "called"
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_only_best_effort_queues_are_suspended_and_once(cell: GridEngineCell) -> None:
+def test_only_best_effort_queues_are_suspended_and_once(cell: GridEngineCellAccess) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "d", 1, 1), ("be2", "d", 0, 1))
 
     assert [host.make_way("n1"), host.make_way("n1")] == [False, False]
     assert called(cell) == ["-sq be1@n1"]
 
 
-def test_a_host_that_is_empty_is_left_as_it_is(cell: GridEngineCell) -> None:
+def test_a_host_that_is_empty_is_left_as_it_is(cell: GridEngineCellAccess) -> None:
     assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).make_way("n1")
     assert called(cell) == []
 
 
-def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: GridEngineCell) -> None:
+def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: GridEngineCellAccess) -> None:
     """What somebody suspended of its other queues stays so."""
     host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
     host.open("n1", NONE)
@@ -76,7 +78,7 @@ def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: GridEngine
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
 
 
-def test_a_host_is_opened_but_in_queues_that_somebody_closed(cell: GridEngineCell) -> None:
+def test_a_host_is_opened_but_in_queues_that_somebody_closed(cell: GridEngineCellAccess) -> None:
     """Those that are open there already are no such."""
     rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
     step = membership(cell, *rows).open("n1", frozenset(("all.q", "free.q")))
@@ -92,7 +94,7 @@ left=$(cat left) && echo $((left - 1)) >left
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: GridEngineCell, at: int) -> None:
+def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: GridEngineCellAccess, at: int) -> None:
     """The call that stops is told as such, and the next try goes on where it was."""
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 1, 1), ("be2", "ds", 0, 1))
     folder = Path(cell.binaries)

@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine import task_rescheduling
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 NOW_S = 1_800_000_000.0
 NO_PROJECT = JobAccessIdentity(project="")
@@ -98,7 +98,7 @@ def test_tasks_of_best_effort_queues_are_left_out() -> None:
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCell:
+def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose programs print files of a folder and note what they were called with."""
     for name, body in (
         ("qstat", 'case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'),
@@ -107,7 +107,7 @@ def cell(tmp_path: Path) -> GridEngineCell:
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\ncd "${{0%/*}}"\n{body}\n')
         program.chmod(0o755)
-    return GridEngineCell(
+    return GridEngineCellAccess(
         root=str(tmp_path),
         cell="alpha",
         qmaster_port="1",
@@ -118,12 +118,12 @@ def cell(tmp_path: Path) -> GridEngineCell:
     )
 
 
-def called(cell: GridEngineCell) -> str:
+def called(cell: GridEngineCellAccess) -> str:
     path = Path(cell.binaries) / "called"
     return path.read_text() if path.exists() else ""
 
 
-def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngineCell) -> None:
+def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngineCellAccess) -> None:
     """A task that starts or ends is left for the next look."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
@@ -133,7 +133,7 @@ def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngin
     assert called(cell) == "-rj 1.3\n-rj 2\n"
 
 
-def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) -> None:
+def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCellAccess) -> None:
     """One that has ended meanwhile is not known any more, and is taken for such a one."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
@@ -150,7 +150,7 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) ->
     [("r", True), ("Rr", True), ("dr", True), ("t", True), ("ds", True)]
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
-def test_a_task_that_somebody_stopped_keeps_its_host(cell: GridEngineCell, state: str, is_moved: bool) -> None:
+def test_a_task_that_somebody_stopped_keeps_its_host(cell: GridEngineCellAccess, state: str, is_moved: bool) -> None:
     """It would be left there for as long as it is stopped, and the host closed."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1), row(2, state, slots=2))

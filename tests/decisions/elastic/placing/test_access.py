@@ -16,7 +16,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -123,7 +123,7 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     """Return what is done where nothing is free, and new nodes are in @big."""
     situation = seen(told, identity, **job)
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
-    pools = {"p": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(situation, cell=none), pools, most=9)
 
 

@@ -22,11 +22,11 @@ from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import ParallelEnvironment, ParallelSlotDistribution, parse_cell_queue
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 
-NEW = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"))}
+NEW = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"))}
 
 
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:

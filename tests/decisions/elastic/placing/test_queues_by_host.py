@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation,
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -76,7 +76,7 @@ def new(told: dict[str, str], **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     full_hosts = replace(seen(told, **job), nodes=())
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
-    pools = {"p": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(full_hosts, cell=none), pools, most=5)
 
 

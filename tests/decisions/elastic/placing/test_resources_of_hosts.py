@@ -13,7 +13,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_cell_queue,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -74,7 +74,7 @@ def test_a_host_has_what_its_queue_has_there(complex_values: str, value: str, as
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
-    pools = {"own": NodePoolSection(slots=4, resources=QueueRequests(**{name: text}), hostgroups="@allhosts")}
+    pools = {"own": NodePoolSection(slots=4, resources=QueueDefaultRequests(**{name: text}), hostgroups="@allhosts")}
 
     assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
     assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1

@@ -19,7 +19,7 @@ from gridbridge.model.elastic.cell_configuration import (
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, RunningTaskGroup, WaitingJobGroup
-from gridbridge.model.key_settings import QueueRequests
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 
@@ -597,7 +597,10 @@ def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJo
     """A value, an environment, a consumable and a host are asked of it as of any queue."""
     seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
 
-    assert plan(seen, {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", remote="false"))}).add == 1
+    assert (
+        plan(seen, {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G", remote="false"))}).add
+        == 1
+    )
 
 
 @pytest.mark.parametrize(("asks", "expected"), [({}, 1), ({"remote": "true"}, 0)])
@@ -657,7 +660,7 @@ def test_without_a_maximum_nothing_is_done() -> None:
 
 
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
-    pools = {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueRequests(gpu="2"), priority=-1)}
+    pools = {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueDefaultRequests(gpu="2"), priority=-1)}
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")

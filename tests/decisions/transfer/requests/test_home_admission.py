@@ -7,15 +7,15 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
-from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.key_settings import UserMap
+from gridbridge.model.key_settings import RemoteAccountNames
 
-PEOPLE = QueueAdmission(people=("bob", "@physics"))
+PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))
 
 
-def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
-    return SubmittedJob(
+def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> JobRequestAndSubmitOptions:
+    return JobRequestAndSubmitOptions(
         request=JobRequest(owner=owner), account="sge", pe=pe, slots=fewest, fewest=fewest, cwd="", is_interactive=False
     )
 
@@ -23,31 +23,33 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
 @pytest.mark.parametrize(
     ("users", "owner", "is_refused"),
     [
-        (UserMap(), "carol", False),
-        (UserMap(gridbridge="gb_delta"), "carol", False),
-        (UserMap(alice="al_delta"), "carol", True),
-        (UserMap(carol="carol", alice="al_delta"), "carol", False),
+        (RemoteAccountNames(), "carol", False),
+        (RemoteAccountNames(gridbridge="gb_delta"), "carol", False),
+        (RemoteAccountNames(alice="al_delta"), "carol", True),
+        (RemoteAccountNames(carol="carol", alice="al_delta"), "carol", False),
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
-def test_only_people_who_are_named_may_use_a_queue(users: UserMap, owner: str, is_refused: bool) -> None:
+def test_only_people_who_are_named_may_use_a_queue(users: RemoteAccountNames, owner: str, is_refused: bool) -> None:
     assert bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
 
 
 @pytest.mark.parametrize(
     ("limits", "job", "word"),
     [
-        (QueueAdmission(), a_job(pe="smp", fewest=99), ""),
+        (QueueJobAndUserRestrictions(), a_job(pe="smp", fewest=99), ""),
         (PEOPLE, a_job(), "user_lists"),
         (PEOPLE, a_job("bob"), ""),
-        (QueueAdmission(environments=("smp", "mpi")), a_job(pe="m*"), ""),
-        (QueueAdmission(environments=("smp",)), a_job(pe="m*"), "pe_list"),
-        (QueueAdmission(environments=()), a_job(), ""),
-        (QueueAdmission(slots=4), a_job(pe="smp", fewest=4), ""),
-        (QueueAdmission(slots=4), a_job(pe="smp", fewest=5), "slots"),
+        (QueueJobAndUserRestrictions(environments=("smp", "mpi")), a_job(pe="m*"), ""),
+        (QueueJobAndUserRestrictions(environments=("smp",)), a_job(pe="m*"), "pe_list"),
+        (QueueJobAndUserRestrictions(environments=()), a_job(), ""),
+        (QueueJobAndUserRestrictions(slots=4), a_job(pe="smp", fewest=4), ""),
+        (QueueJobAndUserRestrictions(slots=4), a_job(pe="smp", fewest=5), "slots"),
     ],
 )
-def test_a_queue_refuses_what_it_says(limits: QueueAdmission, job: SubmittedJob, word: str) -> None:
+def test_a_queue_refuses_what_it_says(
+    limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, word: str
+) -> None:
     refused = why_queue_refuses_job("q", limits, job, frozenset())
 
     assert word in refused

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.cluster_offers_for_request import require_cluster_offers_request
+from gridbridge.decisions.transfer.cluster_offers_for_request import drop_unoffered_soft_requests
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
@@ -25,7 +25,7 @@ KNOWN = NamesOfferedByCluster(
     ids=["nothing", "all of it", "a pattern of environments"],
 )
 def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: HomeOrRemoteRequest) -> None:
-    assert require_cluster_offers_request(asked, KNOWN, "beta") == asked
+    assert drop_unoffered_soft_requests(asked, KNOWN, "beta") == asked
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: HomeOrRemoteRequest
 )
 def test_what_it_does_not_know_refuses_the_job(asked: HomeOrRemoteRequest, words: str) -> None:
     with pytest.raises(UnmappableRequest) as refused:
-        require_cluster_offers_request(asked, KNOWN, "beta")
+        drop_unoffered_soft_requests(asked, KNOWN, "beta")
 
     assert str(refused.value) == words
 
@@ -56,18 +56,18 @@ def test_of_an_oar_server_only_properties_are_known() -> None:
     hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
     asked = HomeOrRemoteRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
-    assert require_cluster_offers_request(asked, OAR, "gamma") == asked
+    assert drop_unoffered_soft_requests(asked, OAR, "gamma") == asked
 
 
 @pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
 def test_a_property_that_no_resource_has_refuses_the_job(name: str) -> None:
     with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
-        require_cluster_offers_request(HomeOrRemoteRequest(hard=((name, "1"),)), OAR, "gamma")
+        drop_unoffered_soft_requests(HomeOrRemoteRequest(hard=((name, "1"),)), OAR, "gamma")
 
 
 def test_a_soft_request_that_it_does_not_know_is_left_out_with_a_note() -> None:
     asked = HomeOrRemoteRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
-    there = require_cluster_offers_request(asked, KNOWN, "beta")
+    there = drop_unoffered_soft_requests(asked, KNOWN, "beta")
 
     assert there.soft == (("mf", "1G"),)
     assert there.notes == ("before", "soft request gpu=1 left out: beta has no resource gpu")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
@@ -21,7 +21,7 @@ def there(asked: HomeOrRemoteRequest, **rules: RequestMappingRule) -> HomeOrRemo
     """Translate by rules that are named `KIND_NAME`; `_any` is the one for all."""
     named = {tuple(name.split("_", 1)): rule for name, rule in rules.items()}
     mapping = {(kind, ANY if name == "any" else name): rule for (kind, name), rule in named.items()}
-    return translate_request(asked, RequestMapping(mapping), "beta")
+    return map_request_to_remote_cluster(asked, RequestMapping(mapping), "beta")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_every_kind_has_rules_of_its_own() -> None:
     """A resource and a project may bear one name."""
     rules = {(kind, "x"): RequestMappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
     asked = HomeOrRemoteRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
-    translated = translate_request(asked, RequestMapping(rules), "beta")
+    translated = map_request_to_remote_cluster(asked, RequestMapping(rules), "beta")
 
     assert (translated.hard, translated.pe) == ((("resource-x", "1"),), "pe-x")
     assert (translated.project, translated.queues) == ("project-x", ("queue-x",))

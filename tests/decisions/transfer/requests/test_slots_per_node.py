@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import spread_slots_over_nodes
+from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
 
 SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
 
@@ -25,13 +25,13 @@ SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
     ],
 )
 def test_slots_lie_as_the_rule_says(slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]) -> None:
-    assert spread_slots_over_nodes(slots, spread, nodes) == expected
+    assert spread_slots_over_oar_nodes(slots, spread, nodes) == expected
 
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_a_job_gets_as_many_slots_as_it_asked_for(spread: str) -> None:
     for slots in range(1, 50):
         for nodes in range(8):
-            found = spread_slots_over_nodes(slots, spread, nodes) or ((1, slots),)
+            found = spread_slots_over_oar_nodes(slots, spread, nodes) or ((1, slots),)
 
             assert sum(max(1, count) * each for count, each in found) == slots

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch.oar import server_queries
 from gridbridge.batch.oar.oar_output import split_combined_answer
-from gridbridge.model.transfer_route import OarServer
+from gridbridge.model.transfer_route import OarServerAccess
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
 
@@ -45,7 +45,7 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     """Neither the poller's question nor the balancer's takes notably longer for them."""
-    server = OarServer(timeout_s=LIMIT_S)
+    server = OarServerAccess(timeout_s=LIMIT_S)
     asked = (server_queries.nodes_and_jobs_query_command(server, (), ()), server_queries.demand_query_command(server))
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> str:
 @pytest.fixture
 def sleeper(folder: str) -> Iterator[tuple[Transfer, int]]:
     """Return a transfer that waits to submit, and the reading end of its starter's FIFO."""
-    wake = spool.create_wake_fifo(folder)
+    wake = spool.create_starter_wake_fifo(folder)
     end = os.open(f"{folder}/{spool.WAKE}/{wake}", os.O_RDWR | os.O_NONBLOCK)
     yield a_transfer(wake=wake, uid=os.getuid(), phase=StarterPhase.SUBMITTING, remote_id=0), end
     os.close(end)
