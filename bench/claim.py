@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import remote_job_claim_script
-from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues, write_wrapper_script
+from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode, write_remote_job_script
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
@@ -54,7 +54,7 @@ def by_file() -> tuple[float, float]:
 
 def _wrapped(folder: Path, of: str) -> float:
     (folder / "out").unlink(missing_ok=True)
-    job = WrapperScriptValues(
+    job = RemoteJobScriptValues(
         transfer="gb.alpha.1.0.1",
         spool=str(folder),
         name="1",
@@ -66,7 +66,7 @@ def _wrapped(folder: Path, of: str) -> float:
         stdout=str(folder / "out"),
         claim=_claimed(of, str(folder)) if of else "",
     )
-    (folder / "wrapper").write_bytes(write_wrapper_script(job))
+    (folder / "wrapper").write_bytes(write_remote_job_script(job))
     env = {"PATH": "/usr/bin:/bin", "TMPDIR": name_of(folder), "JOB_ID": "1", "HOSTNAME": "x"}
     began = time.time()
     subprocess.run((SHELL, str(folder / "wrapper")), env=env, check=True)
@@ -75,8 +75,8 @@ def _wrapped(folder: Path, of: str) -> float:
 
 def _claimed(of: str, spool: str) -> str:
     """Write the key of a claim, and return what claims the job."""
-    remote_job_claim_script.write_claim_key(of, spool, os.getuid())
-    return remote_job_claim_script.remote_job_claim_lines(of, "file", spool, os.getuid())
+    remote_job_claim_script.write_remote_job_claim_key(of, spool, os.getuid())
+    return remote_job_claim_script.remote_job_claim_shell_lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

@@ -22,16 +22,16 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
@@ -72,11 +72,13 @@ def _seen(tasks: int) -> CampaignCycleSituation:
         waiting={one.number: tasks // CAMPAIGNS for one in campaigns},
         arrays=tuple(_array(number, names, name) for number, name in pairs),
         room={
-            name: ClusterCapacity(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360) for name in names
+            name: ClusterCapacityForCampaigns(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
+            for name in names
         },
         max_tasks=1000,
         there=tuple(
-            ListedTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0) for number, name in pairs
+            ListedCampaignTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
+            for number, name in pairs
         ),
         ended=tuple(map(_attempt, range(ENDED))),
         ratios=tuple(
@@ -89,7 +91,7 @@ def _seen(tasks: int) -> CampaignCycleSituation:
         asked=frozenset(names),
         events=tuple(_event(n, names[n % CLUSTERS]) for n in range(EVENTS)),
         records=tuple(
-            ClusterSuccessRecord(campaign=number, cluster=name, successes=30, durations_s=(60,) * 30)
+            CampaignSuccessAtCluster(campaign=number, cluster=name, successes=30, durations_s=(60,) * 30)
             for number, name in pairs
         ),
     )
@@ -137,7 +139,7 @@ def _attempt(n: int) -> TaskAttempt:
 def _event(n: int, cluster: str) -> CampaignEvent:
     return CampaignEvent(
         number=n + 1,
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
         campaign=n % CAMPAIGNS + 1,
         cluster=cluster,

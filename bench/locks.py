@@ -26,7 +26,7 @@ from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletio
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
@@ -35,7 +35,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatioUpdate,
     TaskRetry,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -134,7 +134,7 @@ def _restored(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
-            database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
+            database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), _Ledger(tasks)
         )
         database.told()
         actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
@@ -197,7 +197,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), FailuresSection())
+    actions = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection())
     actions.do(CampaignCyclePlan(missed=missed))
     actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended
@@ -211,12 +211,12 @@ def _wipe(database: StateFile, number: int, tasks: int) -> None:
         places = range(1, min(left, array.size) + 1)
         left -= len(places)
         wipes += [
-            ArrayCancellation(
+            ArrayTaskDeletion(
                 campaign=number,
                 array=array.number,
                 cluster=array.cluster,
                 places=(places,),
-                wiped_for=CancellationReason.OVERFLOW,
+                wiped_for=NikitaDeletionReason.OVERFLOW,
             )
         ]
         if not left:

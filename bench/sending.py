@@ -21,8 +21,8 @@ from bench.rows import Row
 from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends
@@ -77,7 +77,7 @@ class _Site:
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
-    def _read(self, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
+    def _read(self, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
         brought = RootVerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
@@ -89,9 +89,9 @@ class _Site:
             section={},
             is_of_copies=False,
         )
-        return TasksOfVerifiedFile(cast("AsUserArguments", order), brought, ledger)
+        return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
-    def _send(self, ledger: RootLedgerOfSubmittedTasks, content: TasksOfVerifiedFile, place: int) -> None:
+    def _send(self, ledger: RootLedgerOfSubmittedTasks, content: VerifiedCampaignTasks, place: int) -> None:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])

@@ -12,8 +12,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 from bench.bag import campaign
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, JobRatio, ListedTaskCounts
-from gridbridge.model.campaigns.forecast import CampaignProgress, CampaignRunTimesAtCluster
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    JobRatio,
+    ListedCampaignTaskCounts,
+)
+from gridbridge.model.campaigns.forecast import CampaignProgressForForecast, CampaignRunTimesAtCluster
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0
@@ -76,16 +81,18 @@ class Ours:
             arrays=(),
             max_tasks=1000,
             room={
-                one.name: ClusterCapacity(free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1)
+                one.name: ClusterCapacityForCampaigns(
+                    free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1
+                )
                 for one in clusters
             },
             there=tuple(self._there(one) for one in clusters),
             ratios=tuple(self._ratios.values()),
         )
 
-    def _there(self, one: Cluster) -> ListedTaskCounts:
+    def _there(self, one: Cluster) -> ListedCampaignTaskCounts:
         waiting = len(one.waiting)
-        return ListedTaskCounts(
+        return ListedCampaignTaskCounts(
             campaign=1,
             cluster=one.name,
             waiting=waiting,
@@ -185,11 +192,11 @@ def bound(clusters: Sequence[Cluster], lengths: Sequence[float]) -> float:
     return max(sum(lengths) / speed, max(lengths) / max(one.speed for one in clusters))
 
 
-def progress(now: float, left: int, clusters: Sequence[Cluster]) -> CampaignProgress:
+def progress(now: float, left: int, clusters: Sequence[Cluster]) -> CampaignProgressForForecast:
     """Return a campaign as the forecast looks at it."""
     services = tuple(_service(now, one) for one in clusters)
     waiting = sum(len(one.waiting) for one in clusters)
-    return CampaignProgress(left=left + waiting, services=services, pause_s=CYCLE_S)
+    return CampaignProgressForForecast(left=left + waiting, services=services, pause_s=CYCLE_S)
 
 
 def _service(now: float, one: Cluster) -> CampaignRunTimesAtCluster:

@@ -16,13 +16,13 @@ from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     JobRatio,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 
@@ -55,7 +55,7 @@ class Straggling:
         self._places = {one.name: Place(one) for one in clusters}
         self._lengths = lengths
         self._seed = seed
-        self._limits = FinalizeSection(copies=copies)
+        self._limits = FinalizeSpeculationSection(copies=copies)
         self._left = deque(range(len(lengths)))
         self._attempts: dict[int, dict[int, str]] = {}  # clusters, by task and attempt
         self._won: dict[int, int] = {}
@@ -136,7 +136,7 @@ class Straggling:
             max_tasks=1000,
             at=NOON + timedelta(seconds=now),
             room={
-                name: ClusterCapacity(
+                name: ClusterCapacityForCampaigns(
                     free_slots=one.known.slots - len(one.running), max_slots=one.known.slots, flood_rate=0.1
                 )
                 for name, one in self._places.items()
@@ -171,7 +171,7 @@ class Straggling:
                     )
 
 
-def _there(one: Place) -> ListedTaskCounts:
+def _there(one: Place) -> ListedCampaignTaskCounts:
     waiting = len(one.waiting)
     listed = waiting + len(one.running)
-    return ListedTaskCounts(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)
+    return ListedCampaignTaskCounts(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)

@@ -12,8 +12,8 @@ import pytest
 from gridbridge.batch.embedded.embedded_output import (
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
-    parse_cluster_and_jobs,
-    parse_job_end,
+    parse_embedded_cluster_and_jobs,
+    parse_embedded_job_end,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,7 +88,7 @@ class Site(Apart):
 
     def job(self, cluster: str, number: str = "") -> PrintedEmbeddedJob | None:
         """Return a job of a cluster, or its only one; None when it lists none."""
-        listed = parse_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
+        listed = parse_embedded_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
         return next((job for job in listed if number in ("", job.id)), None)
 
     def letters(self, cluster: str, number: str = "") -> str:
@@ -98,7 +98,7 @@ class Site(Apart):
 
     def end(self, cluster: str, number: str) -> PrintedEmbeddedJobEnd | None:
         """Return how a job ended, None while it has not."""
-        return parse_job_end(self.embedded(cluster, f"ended {number}").encode())
+        return parse_embedded_job_end(self.embedded(cluster, f"ended {number}").encode())
 
     def until(self, look: Callable[[], T], what: str) -> T:
         """Wait until `look` returns something true; say how far all is when it does not."""

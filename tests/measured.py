@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -110,7 +110,7 @@ def grid() -> ShownCampaignClusters:
 def events() -> ShownCampaignEvents:
     """Return an open event, and one that was closed."""
     one = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",

@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from gridbridge.batch.batch_adapter_protocols import (
-        ArraySubmitter,
-        HomeJobControl,
-        JobSubmitter,
+        CampaignArrayJobControl,
+        JobSubmissionAndControl,
         RefusedJobMarker,
-        WaitingJobRecaller,
+        StarterHomeTaskControl,
+        WaitingRemoteJobRecaller,
     )
 
 
-def load_submit_adapter(cluster: Away) -> "JobSubmitter[Away]":
+def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
     """Load the module that submits and controls jobs on a cluster."""
     return HOT[cluster.kind]()
 
 
-def load_campaign_array_adapter(cluster: Away) -> "ArraySubmitter[Away]":
+def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
     """Load the module that submits and controls a campaign's arrays on a cluster."""
     return HOT[cluster.kind]()
 
 
-def load_home_job_control(home: Home) -> "HomeJobControl[Home]":
+def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
     """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
     return HOT[home.kind]()
 
@@ -39,7 +39,7 @@ def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
     return MARKERS[home.kind]()
 
 
-def load_job_recaller(cluster: Away) -> "WaitingJobRecaller[Away] | None":
+def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
     """Load the module that recalls a waiting remote job; None if the cluster can't do that."""
     return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 

@@ -22,7 +22,7 @@ The systems differ, so these properties are not promised:
 from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 
-from gridbridge.batch.batch_submission_outcome import SubmissionResult
+from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job import JobAccountAndErrors, JobEnd
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
@@ -32,7 +32,7 @@ from gridbridge.model.states import JobState
 Where = TypeVar("Where", contravariant=True)
 
 
-class JobSubmitter(Protocol[Where]):
+class JobSubmissionAndControl(Protocol[Where]):
     """Submits and controls jobs of the calling user; hot programs load it.
 
     All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not perform
@@ -41,7 +41,7 @@ class JobSubmitter(Protocol[Where]):
 
     HAS_QSTAT: bool  # whether Grid Engine's commands work inside the cluster's jobs
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held job under the transfer's name and account; never raises.
 
         The request is already translated for the remote cluster. Its slots are those granted at
@@ -86,10 +86,10 @@ class JobSubmitter(Protocol[Where]):
         ...
 
 
-class ArraySubmitter(Protocol[Where]):
+class CampaignArrayJobControl(Protocol[Where]):
     """Submits and controls a campaign's arrays; hot programs load it."""
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held array of `spec.tasks` tasks as one job; never raises."""
         ...
 
@@ -140,7 +140,7 @@ class ArraySubmitter(Protocol[Where]):
         ...
 
 
-class HomeJobControl(Protocol[Where]):
+class StarterHomeTaskControl(Protocol[Where]):
     """Controls a local task for its starter; fulfilled by the same module as JobSubmitter.
 
     A job id may also be a task `12.3`. Only systems with this ability can have transfer queues.
@@ -223,7 +223,7 @@ class RefusedJobMarker(Protocol[Where]):
         ...
 
 
-class WaitingJobRecaller(Protocol[Where]):
+class WaitingRemoteJobRecaller(Protocol[Where]):
     """Recalls waiting jobs: a deletion reports whether the job had started.
 
     Recalls without claims need that report.

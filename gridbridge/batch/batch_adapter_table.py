@@ -31,55 +31,55 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import (
         BlockedJobReader,
         CampaignArrayEndReader,
-        CheckFactsReader,
+        ClusterCheckFactsReader,
         ClusterDemandReader,
         HostTagStore,
         JobAccountingReader,
         JobAccountReader,
         JobEndWatcher,
+        JobSubmissionExplainer,
         LocalTaskGuard,
         SshJobEndStream,
-        SubmissionExplainer,
         TransferQueueLister,
         TransferQueueMaker,
-        TransferTargetSetup,
+        TransferRemoteClusterSetup,
         UserJobAlterer,
         UserJobRequestReader,
     )
 from gridbridge.batch.batch_adapter_protocols import (
     ClusterStatusReader,
-    HomeJobControl,
-    JobSubmitter,
-    WaitingJobRecaller,
+    JobSubmissionAndControl,
+    StarterHomeTaskControl,
+    WaitingRemoteJobRecaller,
 )
 
-Where = TypeVar("Where")
+ClusterAddress = TypeVar("ClusterAddress")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSystemAdapter(Generic[Where]):
+class BatchSystemAdapter(Generic[ClusterAddress]):
     """The modules of a batch system's adapter; an ability that the system lacks is None."""
 
-    submit: "JobSubmitter[Where]"
-    status: "ClusterStatusReader[Where]"
-    answers: "CheckFactsReader[Where]"
-    explains: "SubmissionExplainer[Where]"
-    at_home: "HomeJobControl[Where] | None" = None
-    guards_tasks: "LocalTaskGuard[Where] | None" = None
-    sets_up: "TransferTargetSetup[Where] | None" = None
-    watches: "JobEndWatcher[Where] | None" = None
-    listens: "SshJobEndStream[Where] | None" = None
-    recalls: "WaitingJobRecaller[Where] | None" = None
-    tells_accounts: "JobAccountReader[Where] | None" = None
-    accounts: "JobAccountingReader[Where] | None" = None
-    array_ends: "CampaignArrayEndReader[Where] | None" = None
-    shows_requests: "UserJobRequestReader[Where] | None" = None
-    alters: "UserJobAlterer[Where] | None" = None
-    makes_queues: "TransferQueueMaker[Where] | None" = None
-    lists_queues: "TransferQueueLister[Where] | None" = None
-    keeps_tags: "HostTagStore[Where] | None" = None
-    shows_demand: "ClusterDemandReader[Where] | None" = None
-    shows_crowd: "BlockedJobReader[Where] | None" = None
+    submit: "JobSubmissionAndControl[ClusterAddress]"
+    status: "ClusterStatusReader[ClusterAddress]"
+    answers: "ClusterCheckFactsReader[ClusterAddress]"
+    explains: "JobSubmissionExplainer[ClusterAddress]"
+    at_home: "StarterHomeTaskControl[ClusterAddress] | None" = None
+    guards_tasks: "LocalTaskGuard[ClusterAddress] | None" = None
+    sets_up: "TransferRemoteClusterSetup[ClusterAddress] | None" = None
+    watches: "JobEndWatcher[ClusterAddress] | None" = None
+    listens: "SshJobEndStream[ClusterAddress] | None" = None
+    recalls: "WaitingRemoteJobRecaller[ClusterAddress] | None" = None
+    tells_accounts: "JobAccountReader[ClusterAddress] | None" = None
+    accounts: "JobAccountingReader[ClusterAddress] | None" = None
+    array_ends: "CampaignArrayEndReader[ClusterAddress] | None" = None
+    shows_requests: "UserJobRequestReader[ClusterAddress] | None" = None
+    alters: "UserJobAlterer[ClusterAddress] | None" = None
+    makes_queues: "TransferQueueMaker[ClusterAddress] | None" = None
+    lists_queues: "TransferQueueLister[ClusterAddress] | None" = None
+    keeps_tags: "HostTagStore[ClusterAddress] | None" = None
+    shows_demand: "ClusterDemandReader[ClusterAddress] | None" = None
+    shows_crowd: "BlockedJobReader[ClusterAddress] | None" = None
     shows_suspension: bool = False  # whether its job list shows suspended remote jobs
     # whether nodes are powered down by root or the batch system, and never created
     has_fixed_nodes: bool = False
@@ -134,18 +134,18 @@ ADAPTERS = cast(
 )
 
 
-def adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
+def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
     """Return the adapter of a cluster."""
     return ADAPTERS[where.kind]
 
 
 def local_task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
     """Return the module that guards the local tasks of a home cluster."""
-    tasks = adapter_of_cluster(home).guards_tasks
+    tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # every batch system with transfer queues guards local tasks
     return tasks
 
 
-def status_adapter(where: Away) -> "ClusterStatusReader[Away]":
+def cluster_status_reader(where: Away) -> "ClusterStatusReader[Away]":
     """Return the module that queries a cluster's status."""
-    return adapter_of_cluster(where).status
+    return batch_adapter_of_cluster(where).status

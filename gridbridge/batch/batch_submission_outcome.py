@@ -6,7 +6,7 @@ NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l r
 ONE_HOP = "this job was sent here, and no job is sent on"
 
 
-class SubmissionOutcome:
+class JobSubmissionOutcome:
     """The outcome of a submission: accepted, permanently refused, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
@@ -17,7 +17,7 @@ class SubmissionOutcome:
     UNSURE = "unsure"  # the job may exist: look it up by name
 
 
-class SubmissionResult:
+class JobSubmissionResult:
     """The outcome of a submission: the remote id if accepted, else the reason in one line."""
 
     __slots__ = ("reason", "remote_id", "result")
@@ -28,12 +28,12 @@ class SubmissionResult:
         self.reason = reason
 
 
-def answer_to_failed_submission(error: CommandFailed) -> SubmissionResult:
+def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
     """Return the outcome of a failed client; with exit status 127 the client never started."""
     if isinstance(error, SshLoginRefused):
         raise error  # the sender counts refused logins
     if isinstance(error, SshAccessRejected):
-        return SubmissionResult(SubmissionOutcome.BARRED, reason=error.reason)
+        return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)
-    result = SubmissionOutcome.LATER if never_began else SubmissionOutcome.UNSURE
-    return SubmissionResult(result, reason=error.reason)
+    result = JobSubmissionOutcome.LATER if never_began else JobSubmissionOutcome.UNSURE
+    return JobSubmissionResult(result, reason=error.reason)

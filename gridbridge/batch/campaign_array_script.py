@@ -14,7 +14,7 @@ case $gb_place in undefined) gb_place=${OAR_ARRAY_INDEX:-1} ;; esac
 AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
 
 
-class ArrayScriptTask:
+class CampaignArrayScriptTask:
     """One task of an array script: its campaign number, attempt and parameters."""
 
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
@@ -27,7 +27,7 @@ class ArrayScriptTask:
         self.label = ""  # replaces the task number in a script without a task
 
 
-def write_array_script(settings: dict[str, str], tasks: tuple[ArrayScriptTask, ...]) -> bytes:
+def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:
     """Write the script of an array; `settings` are task.sh's gb_* values shared by all tasks."""
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
     cases = "".join(_case(index, task) for index, task in enumerate(tasks, start=1))
@@ -36,7 +36,7 @@ def write_array_script(settings: dict[str, str], tasks: tuple[ArrayScriptTask, .
         return ours.encode(*AS_TYPED) + body.read()
 
 
-def _case(index: int, task: ArrayScriptTask) -> str:
+def _case(index: int, task: CampaignArrayScriptTask) -> str:
     words = " ".join(map(quote_for_sh, task.parameters))
     number = task.label or str(task.number)
     name = quote_for_sh(task.parameters[0] if task.parameters and not task.label else number)

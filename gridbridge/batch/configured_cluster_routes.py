@@ -156,20 +156,20 @@ def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMa
 
 
 def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), resources_added_by_queue(policy, queue)
     own = policy.queues.get(queue)
     of_queue = _of_oar(own) if own else {}
     return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
 
 
 def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), resources_added_by_queue(policy, queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
     return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def default_resources_of_queue(policy: Policy, queue: str) -> QueueDefaultRequests:
+def resources_added_by_queue(policy: Policy, queue: str) -> QueueDefaultRequests:
     """Return the resources that a transfer queue adds to its jobs' requests.
 
     A queue that is no longer configured adds nothing.

@@ -120,7 +120,7 @@ class LocalTaskGuard(Protocol[Where]):
         ...
 
 
-class CheckFactsReader(Protocol[Where]):
+class ClusterCheckFactsReader(Protocol[Where]):
     """Reads the facts of a cluster that `gridbridge check` reports."""
 
     def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
@@ -128,7 +128,7 @@ class CheckFactsReader(Protocol[Where]):
         ...
 
 
-class SubmissionExplainer(Protocol[Where]):
+class JobSubmissionExplainer(Protocol[Where]):
     """Explains how a job would be submitted, without a query to the cluster."""
 
     def explain_request_refusal(self, request: JobRequest, /) -> str:
@@ -140,7 +140,7 @@ class SubmissionExplainer(Protocol[Where]):
         ...
 
 
-class TransferTargetSetup(Protocol[Where]):
+class TransferRemoteClusterSetup(Protocol[Where]):
     """Sets up a cluster as the remote cluster of a transfer queue."""
 
     HAS_OPERATORS: bool  # whether the service may act on others' jobs

@@ -19,7 +19,7 @@ def new_remote_job_claim(route_says: str) -> str:
     return random_file_name(random_file_name(f"{route_says.partition(' ')[0]}."))
 
 
-def write_claim_key(of: str, spool: str, uid: int) -> None:
+def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key of a claim by file, readable by the caller alone.
 
     Other kinds of claims have no key. Raises StateError if the key can't be written, or if the
@@ -37,7 +37,7 @@ def write_claim_key(of: str, spool: str, uid: int) -> None:
     replace_file_atomically(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
-def remote_job_claim_lines(of: str, route_says: str, spool: str, uid: int) -> str:
+def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the sh lines that claim a person's job before it starts."""
     kind = claim.split_claim(of)[0]
     if kind == claim.FILE:

@@ -28,7 +28,7 @@ class ShellStartMode:
     BINARY_NO_SHELL = "-b y -shell n"
 
 
-class WrapperScriptValues:
+class RemoteJobScriptValues:
     """The values of one job for the wrapper script; user text is quoted when it is written."""
 
     __slots__ = (
@@ -82,7 +82,7 @@ class WrapperScriptValues:
         self.own = own  # sh lines that write the command stand-ins; empty: none
 
 
-def write_wrapper_script(job: WrapperScriptValues) -> bytes:
+def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
     """Write the whole script for the remote submission."""
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
@@ -93,7 +93,7 @@ def write_wrapper_script(job: WrapperScriptValues) -> bytes:
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
 
-def _header(job: WrapperScriptValues) -> str:
+def _header(job: RemoteJobScriptValues) -> str:
     settings = {
         "transfer": job.transfer,
         "spool": job.spool,
@@ -113,7 +113,7 @@ def _script_writer(script: bytes) -> str:
     return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
 
 
-def _runner(job: WrapperScriptValues) -> str:
+def _runner(job: RemoteJobScriptValues) -> str:
     """Define gb_job: the job's command with its environment and three streams.
 
     Arguments of gb_job are arguments of env(1), for variables that the remote execd made. gb_job is
@@ -125,20 +125,20 @@ def _runner(job: WrapperScriptValues) -> str:
     return _finder(job) + (f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n')
 
 
-def _program(job: WrapperScriptValues) -> str:
+def _program(job: RemoteJobScriptValues) -> str:
     """Return the program of the job; Grid Engine does not start a job whose program is missing."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
-def _finder(job: WrapperScriptValues) -> str:
+def _finder(job: RemoteJobScriptValues) -> str:
     """Define gb_found, which looks for the job's program in the job's own PATH."""
     path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
-def _environment(job: WrapperScriptValues) -> list[str]:
+def _environment(job: RemoteJobScriptValues) -> list[str]:
     """Return the variable assignments; the remote side's values come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
@@ -149,14 +149,14 @@ def _environment(job: WrapperScriptValues) -> list[str]:
     return words
 
 
-def _path(job: WrapperScriptValues) -> list[str]:
+def _path(job: RemoteJobScriptValues) -> list[str]:
     """Return the assignment of PATH, with TMPDIR first, if the job has its own PATH."""
     ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
     own = [f"{ours}{quote_for_sh(value)}" for name, value in job.environment if name == "PATH"]
     return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
 
 
-def _command(job: WrapperScriptValues) -> list[str]:
+def _command(job: RemoteJobScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
     shepherd's rules: with -b y the shell gets one string, the words joined by blanks and an empty
@@ -179,17 +179,17 @@ def _command(job: WrapperScriptValues) -> list[str]:
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
-def _may_lose_path(job: WrapperScriptValues) -> bool:
+def _may_lose_path(job: RemoteJobScriptValues) -> bool:
     """Say whether a login profile may replace the PATH with the command stand-ins."""
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
-def _zeroth(job: WrapperScriptValues) -> list[str]:
+def _zeroth(job: RemoteJobScriptValues) -> list[str]:
     name = job.shell.rpartition("/")[2]
     return [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
 
 
-def _shell(job: WrapperScriptValues) -> list[str]:
+def _shell(job: RemoteJobScriptValues) -> list[str]:
     name = job.shell.rpartition("/")[2]
     if not job.login:
         return [quote_for_sh(job.shell)]

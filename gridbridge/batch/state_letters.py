@@ -13,7 +13,7 @@ BEFORE = (
     (JobStateFact.RESTARTED, "R"),
 )
 OF_HOSTS = ((JobStateFact.SUSPENDED, "s"), (JobStateFact.STARTING, "t"), (JobStateFact.RUNNING, "r"))
-OF_QUEUES = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanceStateFact.DISABLED, "d"))
+LETTER_OF_QUEUE_FACT = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanceStateFact.DISABLED, "d"))
 
 
 def render_job_state_letters(facts: "Collection[str]") -> str:
@@ -26,4 +26,4 @@ def render_job_state_letters(facts: "Collection[str]") -> str:
 
 def render_queue_state_letters(facts: "Collection[str]") -> str:
     """Render a queue instance's state facts as letters; empty for an open one."""
-    return "".join(letter for fact, letter in OF_QUEUES if fact in facts)
+    return "".join(letter for fact, letter in LETTER_OF_QUEUE_FACT if fact in facts)

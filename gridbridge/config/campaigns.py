@@ -5,23 +5,23 @@ from collections.abc import Iterator
 from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.campaigns.campaign_sections import (
+    CampaignFailuresSection,
+    CampaignRunnerSection,
     ClusterCampaignsSection,
-    FailuresSection,
-    FinalizeSection,
+    FinalizeSpeculationSection,
     MetaschedulerSection,
     NikitaSection,
     NotificationsSection,
-    RunnerSection,
 )
 from gridbridge.model.key_settings import CLUSTER_NAME
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
-    UnnamedSection(name="runner", kind=RunnerSection),
+    UnnamedSection(name="runner", kind=CampaignRunnerSection),
     UnnamedSection(name="metascheduler", kind=MetaschedulerSection),
     NamedSections(name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME),
     UnnamedSection(name="nikita", kind=NikitaSection),
-    UnnamedSection(name="failures", kind=FailuresSection),
-    UnnamedSection(name="finalize", kind=FinalizeSection),
+    UnnamedSection(name="failures", kind=CampaignFailuresSection),
+    UnnamedSection(name="finalize", kind=FinalizeSpeculationSection),
     UnnamedSection(name="notifications", kind=NotificationsSection),
 )
 

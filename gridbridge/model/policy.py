@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.model.campaigns.campaign_sections import (
+    CampaignFailuresSection,
+    CampaignRunnerSection,
     ClusterCampaignsSection,
-    FailuresSection,
-    FinalizeSection,
+    FinalizeSpeculationSection,
     MetaschedulerSection,
     NikitaSection,
     NotificationsSection,
-    RunnerSection,
 )
 from gridbridge.model.cluster import ClusterKind, ClusterSection, why_no_transfer_queues_at_home
 from gridbridge.model.elastic.balance_sections import (
@@ -48,12 +48,12 @@ class Policy:
     poller: PollerSection = field(default_factory=PollerSection)
     breaker: BreakerSection = field(default_factory=BreakerSection)
     retention: RetentionSection = field(default_factory=RetentionSection)
-    runner: RunnerSection = field(default_factory=RunnerSection)
+    runner: CampaignRunnerSection = field(default_factory=CampaignRunnerSection)
     metascheduler: MetaschedulerSection = field(default_factory=MetaschedulerSection)
     campaigns: Mapping[str, ClusterCampaignsSection] = field(default_factory=dict)
     nikita: NikitaSection = field(default_factory=NikitaSection)
-    failures: FailuresSection = field(default_factory=FailuresSection)
-    finalize: FinalizeSection = field(default_factory=FinalizeSection)
+    failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
+    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     notifications: NotificationsSection = field(default_factory=NotificationsSection)
     balance: BalanceSection = field(default_factory=BalanceSection)
     bootstrap: MachineBootstrapSection = field(default_factory=MachineBootstrapSection)

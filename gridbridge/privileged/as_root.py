@@ -50,11 +50,11 @@ FAMILIES = (socket.AF_INET, socket.AF_INET6)  # address families, each looked up
 NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3): name does not exist
 
 
-class NameLookupFailed(GridbridgeError):
+class NameLookupFailure(GridbridgeError):
     """A name service gave no answer, so nothing is done."""
 
 
-class RootRefusal(GridbridgeError):
+class AsRootRequestRefusal(GridbridgeError):
     """A request that gridbridge-as-root refuses to every caller."""
 
 
@@ -65,10 +65,10 @@ def main() -> None:
     os.chdir("/")
     clear_caller_environment()
     try:
-        perform_root_act(tuple(sys.argv[1:]))
+        perform_as_root_request(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
         os.write(2, f"gridbridge-as-root: {describe_error(error).splitlines()[0]}\n".encode())
-        sys.exit(REFUSED if isinstance(error, RootRefusal | ConfigError) else FAILED)
+        sys.exit(REFUSED if isinstance(error, AsRootRequestRefusal | ConfigError) else FAILED)
 
 
 def clear_caller_environment() -> None:
@@ -80,7 +80,7 @@ def clear_caller_environment() -> None:
     process_account.raise_resource_limits()
 
 
-def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
+def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
     """Check every word of a request to gridbridge-as-root, then carry out the request."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
@@ -90,25 +90,25 @@ def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CON
     elif verb == ("unname",) and len(names) == 1:
         replace_file_locked(hosts, lambda text: remove_name_from_hosts_file(text, _host(names[0])))
     elif verb in (("export",), ("unexport",)) and len(names) == 1:
-        run_site_program(verb[0], _host(names[0]), path)
+        run_site_export_program(verb[0], _host(names[0]), path)
     elif verb == ("node",):
         set_or_tag_oar_node_as_root(names)
     else:
-        raise RootRefusal(USAGE)
+        raise AsRootRequestRefusal(USAGE)
 
 
 def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
-    """Act on an OAR node; RootRefusal if OAR's own energy saving halts and wakes nodes."""
+    """Act on an OAR node; AsRootRequestRefusal if OAR's own energy saving halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
     if words == ("owns",):
         return
     commands = oar_nodes.oar_node_root_commands(words)
     if not commands:
-        raise RootRefusal(USAGE)
+        raise AsRootRequestRefusal(USAGE)
     _host(words[1])
     if not oar_nodes.are_valid_oar_tags("".join(words[2:])):
-        raise RootRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
+        raise AsRootRequestRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
         run_program(argv, dict(ENV), LIMIT_S).checked()
 
@@ -117,12 +117,12 @@ def _require_ours(conf: str) -> None:
     with open(conf, encoding="utf-8", errors="replace") as file:
         line = oar_nodes.find_oar_energy_saving_line(file.read())
     if line:
-        raise RootRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
+        raise AsRootRequestRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
 
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
-        raise RootRefusal(f"{text[:80]!r} is not a host name; expected letters, digits, - and .")
+        raise AsRootRequestRefusal(f"{text[:80]!r} is not a host name; expected letters, digits, - and .")
     return text
 
 
@@ -130,12 +130,12 @@ def _address(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
-        raise RootRefusal(f"{text[:80]!r} is not an IP address") from error
+        raise AsRootRequestRefusal(f"{text[:80]!r} is not an IP address") from error
     if "%" in text:  # an IPv6 scope id may contain any text, even newlines
-        raise RootRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
+        raise AsRootRequestRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
-        raise RootRefusal(f"{address} is not an address for a node")
+        raise AsRootRequestRefusal(f"{address} is not an address for a node")
     return str(address)
 
 
@@ -165,7 +165,7 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
         if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
             return set()
         why = f"{host}: no name service says whether another machine has that name"
-        raise NameLookupFailed(f"{why} ({error.strerror or error}); expected an answer, try again") from error
+        raise NameLookupFailure(f"{why} ({error.strerror or error}); expected an answer, try again") from error
 
 
 def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
@@ -178,9 +178,9 @@ def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[
     before, ours, after = split_hosts_file(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
-            raise RootRefusal(f"{HOSTS} has {line[:80]!r} outside our block: {host} is not added")
+            raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside our block: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
-        raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: no address is added")
+        raise AsRootRequestRefusal(f"{host} leads to {min(leads)[:80]} already: no address is added")
     remaining = [line for line in ours if not {host, address} & set(line.split())]
     return join_hosts_file(before, [*remaining, f"{address} {host}"], after)
 
@@ -198,12 +198,12 @@ def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
     """
     lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
-        raise RootRefusal(f"{HOSTS}: half of our block; repair the lines {BEGIN!r} and {END!r}")
+        raise AsRootRequestRefusal(f"{HOSTS}: half of our block; repair the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
         return lines, [], []
     first, last = lines.index(BEGIN), lines.index(END)
     if last < first:
-        raise RootRefusal(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
+        raise AsRootRequestRefusal(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
     return lines[:first], lines[first + 1 : last], lines[last + 1 :]
 
 
@@ -241,7 +241,7 @@ def _replace(path: str, text: str) -> None:
     os.replace(new, path)
 
 
-def run_site_program(verb: str, host: str, path: str) -> None:
+def run_site_export_program(verb: str, host: str, path: str) -> None:
     """Run the site's own program for a verb, if root's configuration names a program."""
     settings = policy_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}

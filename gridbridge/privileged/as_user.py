@@ -32,8 +32,8 @@ from gridbridge.privileged.owner import (
     LIMIT_S,
     AsUserRequestRefusal,
     continue_in_time_limited_child,
-    lift_resource_limits,
-    print_error_and_exit,
+    print_as_user_error_and_exit,
+    raise_as_user_limits,
     read_root_configuration,
     require_existing_account,
     require_ordinary_account,
@@ -65,31 +65,31 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        lift_resource_limits()
-        perform_remote_job_act(sys.argv[1:])
+        raise_as_user_limits()
+        perform_as_user_request(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
-        print_error_and_exit(error)
+        print_as_user_error_and_exit(error)
 
 
-def perform_remote_job_act(arguments: list[str]) -> NoReturn:
+def perform_as_user_request(arguments: list[str]) -> NoReturn:
     """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
         from gridbridge.privileged.arrays import as_user_array_verbs  # not used for transfers
 
-        as_user_array_verbs.perform_array_verb(arguments)
+        as_user_array_verbs.perform_as_user_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
         from gridbridge.privileged.owner_acts import notify_owner
 
-        notify_owner.run_notification_program(arguments[1:])
+        notify_owner.run_owner_notification_program(arguments[1:])
     if arguments and arguments[0] in REPLICA_VERBS:
         from gridbridge.privileged.owner_acts import replica_acts
 
-        replica_acts.perform_replica_act(arguments)
+        replica_acts.perform_as_user_replica_verb(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments
     config = read_root_configuration(CONFIG)
-    record, uid = read_spool_record(name)
+    record, uid = read_spool_record_and_owner(name)
     require_ordinary_account(config, name, uid)
     cluster = configured_cluster_of_record(config, record)
     require_existing_account(uid)
@@ -106,7 +106,7 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def read_spool_record(name: str) -> tuple[TransferMessage, int]:
+def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
     """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):

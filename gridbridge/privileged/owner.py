@@ -34,7 +34,7 @@ from gridbridge.model.fixed_paths import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.privileged import process_scope
-from gridbridge.privileged.process_scope import FIRST_SIGNAL, ProcessScope
+from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 from gridbridge.shell import file_trust, process_account, safe_files
 
 CONFIG_MAX_BYTES = 1 << 20
@@ -49,7 +49,7 @@ class AsUserRequestRefusal(GridbridgeError):
     """A request that gridbridge-as-user refuses to every caller."""
 
 
-class AccountNotFound(AsUserRequestRefusal):
+class MissingUserAccount(AsUserRequestRefusal):
     """A uid has no account, or the name service does not know the account now."""
 
 
@@ -67,7 +67,7 @@ class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
 
 STATUS = {
     **dict.fromkeys(
-        (AsUserRequestRefusal, AccountNotFound, FileWritableByOthers, CampaignFileChanged, SpeculativeCopyRefusal),
+        (AsUserRequestRefusal, MissingUserAccount, FileWritableByOthers, CampaignFileChanged, SpeculativeCopyRefusal),
         REFUSED,
     ),
     CampaignEndInRootLedger: HAS_ENDED,
@@ -81,10 +81,10 @@ STATUS = {
 }
 
 
-def print_error_and_exit(error: Exception) -> NoReturn:
+def print_as_user_error_and_exit(error: Exception) -> NoReturn:
     """Print the error in one line, and exit with its status."""
     os.write(2, f"gridbridge-as-user: {limited_error_line(error)}\n".encode("utf-8", "replace"))
-    os._exit(exit_status_of_error(error))
+    os._exit(as_user_exit_status(error))
 
 
 def limited_error_line(error: Exception) -> str:
@@ -92,13 +92,13 @@ def limited_error_line(error: Exception) -> str:
     return error_on_one_line(error)[:1000]
 
 
-def lift_resource_limits() -> None:
+def raise_as_user_limits() -> None:
     """Raise the resource limits to root's limits, as low limits could make answers fail."""
     if (files_open := process_account.raise_resource_limits()) < process_account.FEWEST_FILES:
         raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
 
 
-def exit_status_of_error(error: Exception) -> int:
+def as_user_exit_status(error: Exception) -> int:
     """Return the exit status of gridbridge-as-user for an error."""
     return STATUS.get(type(error), FAILED)
 
@@ -139,7 +139,7 @@ def switch_to_user(uid: int) -> str:
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:
-        raise AccountNotFound(f"uid {uid} has no account") from error
+        raise MissingUserAccount(f"uid {uid} has no account") from error
     if os.geteuid() == uid:
         return person.pw_name
     os.initgroups(person.pw_name, person.pw_gid)
@@ -151,12 +151,12 @@ def switch_to_user(uid: int) -> str:
 
 def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
     """Continue in a child process with its own scope; the parent exits as the child."""
-    child = ProcessScope(limit_s)
+    child = UserProcessScope(limit_s)
     if child.pid:
         exit_with_child(child, limit_s)
 
 
-def exit_with_child(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
+def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
     """Wait for a child process within a time limit, and exit with the child's status.
 
     The parent limits the time, since the child's user can stop the child.

@@ -15,13 +15,13 @@ from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_TH
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import (
     FAILED,
-    AccountNotFound,
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
+    MissingUserAccount,
     OwnerAccountUnavailable,
     OwnerRequestNotYetPossible,
 )
-from gridbridge.privileged.process_scope import ProcessScope
+from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -36,7 +36,7 @@ ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavaila
 CHUNK_BYTES = 65536
 
 
-class OwnerWorkerGone(GridbridgeError):
+class OwnerWorkerLoss(GridbridgeError):
     """The owner's process has ended: the outcome of its last request is unknown."""
 
 
@@ -49,7 +49,7 @@ class CampaignOwnerWorker:
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
         self._limit_s = limit_s
-        self.scope = ProcessScope(limit_s)
+        self.scope = UserProcessScope(limit_s)
         if not self.scope.pid:
             os.close(self._ask)
             os.close(self._answers)
@@ -77,13 +77,13 @@ class CampaignOwnerWorker:
                 ready = []
             if not ready:
                 self.scope.end()
-                raise OwnerWorkerGone(f"not done within {self._limit_s:g} s")
+                raise OwnerWorkerLoss(f"not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._answers, CHUNK_BYTES)):
-                raise OwnerWorkerGone("the owner's process ended")
+                raise OwnerWorkerLoss("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
                 self.scope.end()
-                raise OwnerWorkerGone(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
+                raise OwnerWorkerLoss(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 
@@ -108,12 +108,12 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{owner.exit_status_of_error(error)} {owner.limited_error_line(error)}\n".encode("utf-8", "replace")
+    return f"{owner.as_user_exit_status(error)} {owner.limited_error_line(error)}\n".encode("utf-8", "replace")
 
 
 def _become(uid: int) -> str:
     """Become the owner; OwnerAccountUnavailable if no account has the uid."""
     try:
         return owner.switch_to_user(uid)
-    except AccountNotFound as error:
+    except MissingUserAccount as error:
         raise OwnerAccountUnavailable(str(error)) from error

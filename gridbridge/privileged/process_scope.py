@@ -39,7 +39,7 @@ BY_SYSTEMD, BY_UID = b"s", b"u"  # limit of processes: by systemd, or by RLIMIT_
 _more = 0  # number of processes that the scope's user may start; 0: systemd sets the limit
 
 
-class ProcessScope:
+class UserProcessScope:
     """A forked process with its own scope; `pid` is 0 in the forked process.
 
     Only root can make scopes. For other callers, the class only forks.

@@ -7,7 +7,7 @@ it under that owner and under the account name of our transfer or array.
 from collections.abc import Iterable
 
 from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.policy import Policy
@@ -50,6 +50,6 @@ def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, na
 def _not_deleted(policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError) -> OwnerlessJobNotDeleted:
     account = policy.clusters[cluster].users.account_of(policy.site.service_account)
     wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
-    sets_up = adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
+    sets_up = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
     makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
     return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")

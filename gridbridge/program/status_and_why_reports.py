@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import service_folder_space
@@ -168,7 +168,7 @@ def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
 def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
     """Return the home cluster's accounting records of a job; none if home keeps no records."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    accounts = adapter_of_cluster(home).accounts
+    accounts = batch_adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()
 
 

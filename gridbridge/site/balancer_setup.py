@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import balancer_setup_requirements as decisions
 from gridbridge.decisions.site import running_site_checks
@@ -106,7 +106,9 @@ def _facts(policy: Policy) -> BalancerFacts:
         cron=local_host_facts.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
-        has_fixed_nodes=adapter_of_cluster(configured_cluster_address(policy, policy.site.cluster)).has_fixed_nodes,
+        has_fixed_nodes=batch_adapter_of_cluster(
+            configured_cluster_address(policy, policy.site.cluster)
+        ).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
         last=_last(),
@@ -116,7 +118,7 @@ def _facts(policy: Policy) -> BalancerFacts:
 def _cell(policy: Policy) -> BalancerCellRights | None:
     """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    makes = adapter_of_cluster(home).makes_queues
+    makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
         return None
     setup = makes.read_home_setup(home, local_host_facts.this_host_name())

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings as rules
 from gridbridge.decisions.site import running_site_checks as decisions
@@ -95,7 +95,7 @@ def _can_have(policy: Policy, cluster: str) -> bool:
 
 
 def _makes_queues(policy: Policy, cluster: str) -> bool:
-    return adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is not None
+    return batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is not None
 
 
 def _why_not(policy: Policy, cluster: str) -> str:

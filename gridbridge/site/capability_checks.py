@@ -16,7 +16,7 @@ from gridbridge.decisions.site import hanging_round_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_HOME,
@@ -150,7 +150,7 @@ def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = 
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
-        cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
+        cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site.home_job_description import describe_home_job_state
 from gridbridge.decisions.transfer import service_and_queue_health
@@ -76,7 +76,7 @@ def find_home_job(
 
 def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
     home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
-    shows = adapter_of_cluster(home).shows_requests
+    shows = batch_adapter_of_cluster(home).shows_requests
     try:
         return shows.query_job_standing(home, job) if shows else None
     except GridbridgeError as error:

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
@@ -35,7 +35,7 @@ def setup_edit_command(edit: SetupEdit) -> str:
 def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
     cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
-    makes = adapter_of_cluster(cluster).makes_queues if cluster else None
+    makes = batch_adapter_of_cluster(cluster).makes_queues if cluster else None
     return makes.shell_environment_line(cluster) if cluster and makes else ""
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import transfer_host_requirements
 from gridbridge.decisions.site.transfer_host_requirements import OTHERS_WRITE
@@ -110,13 +110,13 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
 def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why it did not answer."""
     remote = configured_cluster_address(policy, cluster)
-    return adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
+    return batch_adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
     """Return the slots of an embedded home cluster's transfer queues, by queue name."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    lists = adapter_of_cluster(home).lists_queues
+    lists = batch_adapter_of_cluster(home).lists_queues
     return lists.list_transfer_queues(home) if lists else {}
 
 

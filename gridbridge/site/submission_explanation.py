@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.batch.configured_cluster_routes import (
     build_request_mapping,
@@ -16,7 +16,7 @@ from gridbridge.batch.configured_cluster_routes import (
 from gridbridge.decisions.site.transfer_queue_order import describe_queue_order
 from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
-from gridbridge.model.campaigns.campaign_names import is_array_name
+from gridbridge.model.campaigns.campaign_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job import JobRequestAndSubmitOptions
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -125,7 +125,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         notes += (f"with files that are carried, in {cwd} there",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
-    explains = adapter_of_cluster(far).explains
+    explains = batch_adapter_of_cluster(far).explains
     if refused := explains.explain_request_refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(refused))
     argv = explains.build_submission_command(far, spec)
@@ -156,7 +156,7 @@ def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
     """Return why the starter would refuse a job before reading its request; else empty."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
-    was_sent = is_transfer_name(submitted.account) or is_array_name(submitted.account)
+    was_sent = is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account)
     return ONE_HOP if was_sent else ""
 
 

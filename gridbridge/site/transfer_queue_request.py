@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
@@ -23,7 +23,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.shell import local_host_facts as host
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferTargetSetup
+    from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferRemoteClusterSetup
 
 QUARTER, TENTH = 4, 10  # shares of slots, from Transfer Queues how-to, Configuration
 
@@ -164,15 +164,15 @@ def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     return remote_setup_adapter(remote).count_batch_slots(remote)
 
 
-def remote_setup_adapter(cluster: Away) -> "TransferTargetSetup[Away]":
+def remote_setup_adapter(cluster: Away) -> "TransferRemoteClusterSetup[Away]":
     """Return the adapter's ability to set up a cluster; ConfigError if the adapter lacks it."""
-    if ability := adapter_of_cluster(cluster).sets_up:
+    if ability := batch_adapter_of_cluster(cluster).sets_up:
         return ability
     raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
 
 
 def home_queue_setup_adapter(home: Away) -> "TransferQueueMaker[Away]":
     """Return home's ability to make transfer queues; ConfigError if its adapter lacks it."""
-    if ability := adapter_of_cluster(home).makes_queues:
+    if ability := batch_adapter_of_cluster(home).makes_queues:
         return ability
     raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
-from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_checks import JUDGES
@@ -82,7 +82,7 @@ def test_a_question_for_a_kind_is_seen(code: str) -> None:
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
 def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None:
-    assert adapter_of_cluster(where).submit is load_submit_adapter(where)
+    assert batch_adapter_of_cluster(where).submit is load_submit_adapter(where)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
     ids=["gridengine", "oar", "embedded"],
 )
 def test_an_adapter_has_what_its_system_can(where: Away, abilities: set[str]) -> None:
-    adapter = adapter_of_cluster(where)
+    adapter = batch_adapter_of_cluster(where)
 
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
 
 
 def test_what_can_be_recalled_is_the_same_for_the_service_and_for_a_starter() -> None:
     assert set(RECALLERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
-    assert load_job_recaller(CELL) is adapter_of_cluster(CELL).recalls
+    assert load_job_recaller(CELL) is batch_adapter_of_cluster(CELL).recalls
     assert load_job_recaller(OAR) is None
 
 
@@ -131,7 +131,7 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])
 def test_each_explains_the_submission_that_it_would_make(where: Away, program: str) -> None:
-    argv = adapter_of_cluster(where).explains.build_submission_command(where, SPEC)
+    argv = batch_adapter_of_cluster(where).explains.build_submission_command(where, SPEC)
 
     assert program in argv
-    assert adapter_of_cluster(where).explains.explain_request_refusal(SPEC.request) == ""
+    assert batch_adapter_of_cluster(where).explains.explain_request_refusal(SPEC.request) == ""

@@ -26,7 +26,10 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     """Return what the commands were given that a line of a job's script calls."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
-    job = {"script": f"{line}\n".encode(), "own": home_job_id_translation.home_id_stand_ins_script(HOME, task)} | values
+    job = {
+        "script": f"{line}\n".encode(),
+        "own": home_job_id_translation.home_job_id_commands_script(HOME, task),
+    } | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
 
@@ -84,7 +87,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: 
         login=True,
         start=start,
         environment=environment,
-        own=home_job_id_translation.home_id_stand_ins_script(HOME, TASK),
+        own=home_job_id_translation.home_job_id_commands_script(HOME, TASK),
         **values,
     )
 
@@ -99,14 +102,14 @@ def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever
 
 
 def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
-    lines = home_job_id_translation.home_id_stand_ins_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
+    lines = home_job_id_translation.home_job_id_commands_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()
 
 
 def test_what_stands_before_the_commands_stays_short() -> None:
-    assert len(Path(home_job_id_translation.BODY).read_text().splitlines()) < 60
+    assert len(Path(home_job_id_translation.HOME_ID_BODY).read_text().splitlines()) < 60
 
 
 def test_a_job_without_it_has_nothing_before_its_commands(site: Site) -> None:

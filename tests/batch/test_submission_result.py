@@ -2,19 +2,19 @@
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, answer_to_failed_submission
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome, failed_submission_result
 from gridbridge.errors import CommandFailed, HostNotReached
 
 
 @pytest.mark.parametrize(
     ("error", "result"),
     [
-        (CommandFailed(("qsub",), 127), SubmissionOutcome.LATER),
-        (HostNotReached(("ssh",), 255), SubmissionOutcome.LATER),
-        (CommandFailed(("qsub",), None), SubmissionOutcome.UNSURE),
-        (CommandFailed(("ssh",), 255), SubmissionOutcome.UNSURE),
+        (CommandFailed(("qsub",), 127), JobSubmissionOutcome.LATER),
+        (HostNotReached(("ssh",), 255), JobSubmissionOutcome.LATER),
+        (CommandFailed(("qsub",), None), JobSubmissionOutcome.UNSURE),
+        (CommandFailed(("ssh",), 255), JobSubmissionOutcome.UNSURE),
     ],
     ids=["not there", "not reached", "no answer in time", "cut"],
 )
 def test_only_what_was_never_sent_is_sent_again(error: CommandFailed, result: str) -> None:
-    assert answer_to_failed_submission(error).result == result
+    assert failed_submission_result(error).result == result

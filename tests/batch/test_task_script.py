@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 
 SETTINGS = {
     "campaign": "12",
@@ -35,11 +35,11 @@ def until(holds: Callable[[], bool]) -> None:
     pytest.fail("it did not come")
 
 
-def run(home: Path, command: str, place: int, *tasks: ArrayScriptTask, **variables: str) -> int:
+def run(home: Path, command: str, place: int, *tasks: CampaignArrayScriptTask, **variables: str) -> int:
     """Run the script of an array as a task of it; return its exit status."""
     (home / "data").mkdir(exist_ok=True)
     path = home / "script"
-    path.write_bytes(write_array_script(SETTINGS | {"exec": command}, tasks))
+    path.write_bytes(write_campaign_array_script(SETTINGS | {"exec": command}, tasks))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)} | variables
     program = ("env", "--default-signal", "/bin/sh", path)  # nohup would have some ignored
     return subprocess.run(program, env=environment, check=False, cwd="/").returncode
@@ -53,7 +53,7 @@ def output(home: Path, name: str) -> str:
 def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None:
     """Whatever shell or SQL somebody writes there."""
     odd = ("x'; rm -rf /", "$(touch evil)", "`id`", 'a "b"', "", "--", "100%\\n")
-    tasks = (ArrayScriptTask(0, 1, ("other",)), ArrayScriptTask(7, 2, odd))
+    tasks = (CampaignArrayScriptTask(0, 1, ("other",)), CampaignArrayScriptTask(7, 2, odd))
 
     status = run(tmp_path, "printf '<%s>\\n'", 2, *tasks, SGE_TASK_ID="2")
 
@@ -64,7 +64,7 @@ def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None
 
 def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
     """OAR counts the places of an array in another variable."""
-    task = ArrayScriptTask(41, 1, ("north", "3"))
+    task = CampaignArrayScriptTask(41, 1, ("north", "3"))
 
     run(tmp_path, "env; echo", 1, task, OAR_ARRAY_INDEX="1")
 
@@ -92,14 +92,14 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)])
 def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told: int) -> None:
     """99 and 100 would have Grid Engine run the task again, or stop its queue."""
-    assert run(tmp_path, f"exit {ended};", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == told
+    assert run(tmp_path, f"exit {ended};", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == told
 
 
 @pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "SEGV", "KILL", "TERM", "USR2", "XCPU"])
 @pytest.mark.parametrize("by", ["kill -%s $$;", "sh -c 'kill -%s $$'; exit $?;"])
 def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, number: str, by: str) -> None:
     """Also where a shell told it as 128 more: both batch systems note which signal it was."""
-    status = run(tmp_path, by % number, 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
+    status = run(tmp_path, by % number, 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
 
     assert status == -signal.Signals[f"SIG{number}"]
 
@@ -107,12 +107,12 @@ def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, num
 @pytest.mark.parametrize("status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190])
 def test_an_exit_status_that_no_deadly_signal_has_stays_one(tmp_path: Path, status: int) -> None:
     """Those above would stop the wrapper or be ignored, and some of ours tell something else."""
-    assert run(tmp_path, f"exit {status};", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == status
+    assert run(tmp_path, f"exit {status};", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == status
 
 
 def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) -> None:
     """A place beyond the last one is nobody's."""
-    assert run(tmp_path, "touch ran;", 3, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="3") == 1
+    assert run(tmp_path, "touch ran;", 3, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="3") == 1
     assert not (tmp_path / "data" / "ran").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
     (tmp_path / "data").mkdir()
     path = tmp_path / "script"
     settings = SETTINGS | {"exec": command}
-    path.write_bytes(write_array_script(settings, (ArrayScriptTask(0, 1, ()),)))
+    path.write_bytes(write_campaign_array_script(settings, (CampaignArrayScriptTask(0, 1, ()),)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
     with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
         until(lambda: (tmp_path / "data" / "began").exists())
@@ -147,14 +147,14 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
 
 def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Path) -> None:
     """Its program would get no checkpoint signal any more."""
-    status = run(tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+    status = run(tmp_path, "touch ran;", 1, CampaignArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
 
     assert status == 0
     (tmp_path / "data" / "ran").unlink()
     (tmp_path / "mkdir").write_text('#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
     (tmp_path / "mkdir").chmod(0o755)
 
-    status = run(tmp_path, "touch ran;", 1, ArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+    status = run(tmp_path, "touch ran;", 1, CampaignArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
     assert status == -55
     assert not (tmp_path / "data" / "ran").exists()
 
@@ -163,7 +163,9 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
     """57: it can not change to its working directory."""
     path = tmp_path / "script"
     path.write_bytes(
-        write_array_script(SETTINGS | {"exec": "true", "directory": "/none"}, (ArrayScriptTask(0, 1, ()),))
+        write_campaign_array_script(
+            SETTINGS | {"exec": "true", "directory": "/none"}, (CampaignArrayScriptTask(0, 1, ()),)
+        )
     )
     done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
 
@@ -181,7 +183,15 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
     (tmp_path / "hosts").write_text(lines)
     told = {file: str(tmp_path / "hosts")} if file else {}
 
-    run(tmp_path, 'cat "$CIGRI_NODE_FILE"; :', 1, ArrayScriptTask(0, 1, ()), HOSTNAME="here", SGE_TASK_ID="1", **told)
+    run(
+        tmp_path,
+        'cat "$CIGRI_NODE_FILE"; :',
+        1,
+        CampaignArrayScriptTask(0, 1, ()),
+        HOSTNAME="here",
+        SGE_TASK_ID="1",
+        **told,
+    )
 
     assert output(tmp_path, "0.1.out") == shown
     left = {path.name for path in (tmp_path / "data/campaign.12").iterdir()}
@@ -191,7 +201,7 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -> None:
     """As on a full disk: the task does not begin, and it ends by the signal that says so."""
-    text = write_array_script(SETTINGS | {"exec": "true", "slots": "2"}, (ArrayScriptTask(0, 1, ()),))
+    text = write_campaign_array_script(SETTINGS | {"exec": "true", "slots": "2"}, (CampaignArrayScriptTask(0, 1, ()),))
     (tmp_path / "data").mkdir()
     full = text.replace(b'nodes >"$gb_output.nodes"', b"nodes >|/dev/full")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
@@ -204,7 +214,7 @@ def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -
 
 def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
     """Its output is its own: the attempt is in the names."""
-    task = ArrayScriptTask(7, 3, ("north",))
+    task = CampaignArrayScriptTask(7, 3, ("north",))
     task.copy = 2
 
     run(tmp_path, 'echo "$CIGRI_COPY $CIGRI_JOB_ID"', 1, task, SGE_TASK_ID="1")
@@ -267,7 +277,7 @@ def test_nobody_has_a_task_write_into_a_file_of_its_owners(
         (folder / name).symlink_to(mine)
     path = tmp_path / "script"
     settings = SETTINGS | {"exec": "touch $HOME/ran;", "outputs": outputs}
-    path.write_bytes(write_array_script(settings, (ArrayScriptTask(0, 1, ()),)))
+    path.write_bytes(write_campaign_array_script(settings, (CampaignArrayScriptTask(0, 1, ()),)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
 
     done = subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/")
@@ -287,7 +297,7 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
     for name in ("0.1.out", "0.1.err"):
         (folder / name).symlink_to(mine)
 
-    assert run(tmp_path, "echo out; echo err >&2;", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
+    assert run(tmp_path, "echo out; echo err >&2;", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
 
     assert mine.read_text() == "of value\n"
     assert output(tmp_path, "0.1.out") == "out\n"
@@ -296,7 +306,7 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
 
 def test_what_a_task_prints_is_its_owners_alone(tmp_path: Path) -> None:
     """Whatever may be read beside it; what the task itself makes is as its own programs say."""
-    assert run(tmp_path, "touch made;", 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
+    assert run(tmp_path, "touch made;", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
 
     assert (tmp_path / "data" / "campaign.12").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "made").stat().st_mode & 0o777 == 0o644
@@ -307,7 +317,7 @@ def test_a_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "data").symlink_to("disk", target_is_directory=True)
 
-    run(tmp_path, 'echo "$CIGRI_WORKDIR $PWD";', 1, ArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
+    run(tmp_path, 'echo "$CIGRI_WORKDIR $PWD";', 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
 
     assert output(tmp_path, "0.1.out") == f"{tmp_path}/data {tmp_path}/data\n"
 
@@ -320,10 +330,10 @@ def attempt(home: Path, number: int, command: str = WRITES) -> int:
     """Run an attempt of task 7, which declares two outputs; return its exit status."""
     (home / "data").mkdir(exist_ok=True)
     (home / "data" / "in").touch()
-    task = ArrayScriptTask(7, number, ("north",))
+    task = CampaignArrayScriptTask(7, number, ("north",))
     task.copy = number - 1
     path = home / f"script.{number}"
-    path.write_bytes(write_array_script(OUTPUTS | {"exec": command}, (task,)))
+    path.write_bytes(write_campaign_array_script(OUTPUTS | {"exec": command}, (task,)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
     return subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/").returncode
 
@@ -368,7 +378,7 @@ def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh"
     """Run task 7 of a campaign 12, which declares an output; return its exit status."""
     (home / "data").mkdir(exist_ok=True)
     settings = SETTINGS | {"exec": command, "outputs": "result", "token": token}
-    text = write_array_script(settings, (ArrayScriptTask(7, 1, ()),))
+    text = write_campaign_array_script(settings, (CampaignArrayScriptTask(7, 1, ()),))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
     return subprocess.run(["/bin/sh"], input=text, env=environment, check=False).returncode
 
@@ -402,9 +412,9 @@ def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(t
 
 def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    tasks = tuple(ArrayScriptTask(number, 1, ()) for number in range(16))
+    tasks = tuple(CampaignArrayScriptTask(number, 1, ()) for number in range(16))
     path = tmp_path / "script"
-    path.write_bytes(write_array_script(SETTINGS | {"exec": "true", "token": "alpha.one"}, tasks))
+    path.write_bytes(write_campaign_array_script(SETTINGS | {"exec": "true", "token": "alpha.one"}, tasks))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     begun = [
         subprocess.Popen(["/bin/sh", path], env=environment | {"SGE_TASK_ID": str(place)}) for place in range(1, 17)
@@ -415,7 +425,7 @@ def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> No
 
 def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> None:
     """Run as one script; it ends as its last line does, and is called so."""
-    step = ArrayScriptTask(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
+    step = CampaignArrayScriptTask(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
     step.label = "prologue"
 
     status = run(tmp_path, "sh -c", 1, step, SGE_TASK_ID="undefined")

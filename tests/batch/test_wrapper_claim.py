@@ -29,12 +29,12 @@ def site(tmp_path: Path) -> Site:
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
     """Run a job with a claim by file, whose key is there; return its exit status and its output."""
-    remote_job_claim_script.write_claim_key(f"file.{token}", str(site.spool), ME)
+    remote_job_claim_script.write_remote_job_claim_key(f"file.{token}", str(site.spool), ME)
     return run_without_key(site, token)
 
 
 def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
-    lines = remote_job_claim_script.remote_job_claim_lines(f"file.{token}", "file", str(site.spool), ME).replace(
+    lines = remote_job_claim_script.remote_job_claim_shell_lines(f"file.{token}", "file", str(site.spool), ME).replace(
         ":-60", ":-0"
     )
     status = site.run(script=RUNS, claim=lines)
@@ -77,8 +77,8 @@ def told(site: Site) -> set[str]:
 def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     """Everybody can read a job's script, and could make the claim first."""
     of = remote_job_claim_script.new_remote_job_claim("file")
-    lines = remote_job_claim_script.remote_job_claim_lines(of, "file", str(site.spool), ME)
-    remote_job_claim_script.write_claim_key(of, str(site.spool), ME)
+    lines = remote_job_claim_script.remote_job_claim_shell_lines(of, "file", str(site.spool), ME)
+    remote_job_claim_script.write_remote_job_claim_key(of, str(site.spool), ME)
     (key,) = (site.spool / FOLDER).iterdir()
 
     assert str(key) in lines
@@ -132,7 +132,7 @@ def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> Non
     os.chown(site.spool / FOLDER, BOB, BOB)
 
     with pytest.raises(StateError, match="not the service's own"):
-        remote_job_claim_script.write_claim_key("file.t0", str(site.spool), ME)
+        remote_job_claim_script.write_remote_job_claim_key("file.t0", str(site.spool), ME)
     assert not [*(site.spool / FOLDER).iterdir()]
 
 
@@ -237,7 +237,7 @@ def granted(site: Site, tmp_path: Path) -> Path:
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = remote_job_claim_script.remote_job_claim_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
+    lines = remote_job_claim_script.remote_job_claim_shell_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 
@@ -262,7 +262,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / FOLDER).rmdir()
-    lines = remote_job_claim_script.remote_job_claim_lines("grant.t0", "grant 5 x", "", ME).replace(
+    lines = remote_job_claim_script.remote_job_claim_shell_lines("grant.t0", "grant 5 x", "", ME).replace(
         "~x", str(granted.parents[2])
     )
     ended = site.run(script=b"kill -15 $$\n", claim=lines)

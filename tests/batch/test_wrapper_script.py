@@ -10,7 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_job_id_translation
-from gridbridge.batch.remote_job_script_writer import BODY, ShellStartMode, WrapperScriptValues, write_wrapper_script
+from gridbridge.batch.remote_job_script_writer import (
+    BODY,
+    RemoteJobScriptValues,
+    ShellStartMode,
+    write_remote_job_script,
+)
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.job import JobEnd
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage
@@ -43,7 +48,7 @@ class Site:
             "stdout": str(self.out),
             "stderr": str(self.err),
         }
-        script = write_wrapper_script(WrapperScriptValues(**(defaults | values)))  # type: ignore[arg-type]
+        script = write_remote_job_script(RemoteJobScriptValues(**(defaults | values)))  # type: ignore[arg-type]
         wrapper = self.tmpdir.parent / "wrapper"
         wrapper.write_bytes(script)
         env = {
@@ -212,7 +217,7 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell, own=home_job_id_translation.home_id_stand_ins_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+        shell, own=home_job_id_translation.home_job_id_commands_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
     )
 
     written = sorted(["12", "killed", "own", "times", *home_job_id_translation.COMMANDS])

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job import JobEnd
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -172,15 +172,15 @@ class Far:
     def submit(self, script: str | bytes, **options: object) -> str:
         """Submit a held job and return its id."""
         answer = self.answer(script, **options)
-        assert answer.result == SubmissionOutcome.ACCEPTED, answer.reason
+        assert answer.result == JobSubmissionOutcome.ACCEPTED, answer.reason
         return answer.remote_id
 
-    def answer(self, script: str | bytes, **options: object) -> SubmissionResult:
+    def answer(self, script: str | bytes, **options: object) -> JobSubmissionResult:
         """Submit a held job in the folder of the jobs, and return the answer."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
-        told: SubmissionResult = self.hot("submit_held_job", plain.but(**options))
+        told: JobSubmissionResult = self.hot("submit_held_job", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told

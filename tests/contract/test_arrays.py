@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobEnd
@@ -39,10 +39,10 @@ def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: 
         "exec": run,
         "outputs": "",
     }
-    tasks = tuple(ArrayScriptTask(next(numbers), 1, (words,)) for words in parameters)
+    tasks = tuple(CampaignArrayScriptTask(next(numbers), 1, (words,)) for words in parameters)
     name = str(options.pop("name", "") or new_name(far))
     asked = {"request": HOUR, "tasks": len(tasks), "cwd": "", **options}
-    return far.submit(write_array_script(settings, tasks), name=name, **asked)
+    return far.submit(write_campaign_array_script(settings, tasks), name=name, **asked)
 
 
 def new_name(far: Far) -> str:

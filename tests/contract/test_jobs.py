@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
-from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues, write_wrapper_script
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
+from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode, write_remote_job_script
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.states import UNSEEN
@@ -215,13 +215,13 @@ def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
 def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far, tasks: int) -> None:
     answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH, tasks=tasks)
 
-    assert (answer.result, "nonesuch" in answer.reason) == (SubmissionOutcome.REFUSED, True)
+    assert (answer.result, "nonesuch" in answer.reason) == (JobSubmissionOutcome.REFUSED, True)
 
 
 def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> None:
     away = Far(far.reach.out_of_reach())
 
-    assert away.answer("exit 0\n").result == SubmissionOutcome.LATER
+    assert away.answer("exit 0\n").result == JobSubmissionOutcome.LATER
     for ask in (lambda: away.state("1"), away.snapshot, lambda: away.hot("delete_job", "1")):
         with pytest.raises(GridbridgeError):
             ask()
@@ -230,7 +230,7 @@ def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> 
 def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
     far.reach.sh("mkdir spool")
     name = far.new_name()
-    job = far.start(write_wrapper_script(wrapped(far, name)), name=name)
+    job = far.start(write_remote_job_script(wrapped(far, name)), name=name)
     end = far.end(job)
     message = told(far)
 
@@ -245,8 +245,8 @@ def told(far: Far) -> TransferMessage:
     return decode_in_place(data.encode())
 
 
-def wrapped(far: Far, name: str) -> WrapperScriptValues:
-    return WrapperScriptValues(
+def wrapped(far: Far, name: str) -> RemoteJobScriptValues:
+    return RemoteJobScriptValues(
         transfer=name,
         spool=f"{far.reach.folder}/spool",
         name="12",
@@ -266,7 +266,7 @@ def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
     name = far.new_name()
     job = wrapped(far, name)
     job.script = b"kill -TERM $$\n"
-    end = far.end(far.start(write_wrapper_script(job), name=name))
+    end = far.end(far.start(write_remote_job_script(job), name=name))
 
     message = told(far)
     assert (message.outcome, message.signal, end.signal) == ("signal", "15", 15)

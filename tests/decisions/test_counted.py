@@ -7,7 +7,7 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
 )
 def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
     event = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
         cluster="beta",
         tasks=tasks,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.submission import admission_rules
-from gridbridge.decisions.campaigns.admission_decision import apply_admission_rules
+from gridbridge.decisions.campaigns.admission_decision import apply_campaign_admission_rules
 from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -27,9 +27,11 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     rules = admission_rules.load_site_admission_rules(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
 
-    assert apply_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort
-    assert apply_admission_rules(rules, replace(BROUGHT, groups=frozenset({"physics"}))).fired == ()
-    assert apply_admission_rules(rules, replace(BROUGHT, jdl=slow)).refusal.endswith("a task may take a day at most")
+    assert apply_campaign_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort
+    assert apply_campaign_admission_rules(rules, replace(BROUGHT, groups=frozenset({"physics"}))).fired == ()
+    assert apply_campaign_admission_rules(rules, replace(BROUGHT, jdl=slow)).refusal.endswith(
+        "a task may take a day at most"
+    )
     assert f"`{ADMISSION}`" in SERVICE
 
 

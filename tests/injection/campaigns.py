@@ -31,7 +31,7 @@ from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.task_attempt_ranges import STEPS
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -230,7 +230,7 @@ def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -261,7 +261,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -317,7 +317,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.errors import FileWritableByOthers
 from gridbridge.privileged import as_root
-from gridbridge.privileged.as_root import BEGIN, END, NameLookupFailed, RootRefusal
+from gridbridge.privileged.as_root import BEGIN, END, AsRootRequestRefusal, NameLookupFailure
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -36,7 +36,7 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
         ("unname", "alpha-n7"),
         ("unname", "alpha-n7"),
     ):
-        as_root.perform_root_act(words, str(hosts))
+        as_root.perform_as_root_request(words, str(hosts))
         told.append(hosts.read_text())
 
     assert [ONE, ONE, OTHERS, OTHERS] == told  # noqa: SIM300 - style.md 33
@@ -48,9 +48,9 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
 def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
     hosts.write_bytes(others.encode())
 
-    as_root.perform_root_act(("name", "alpha-n7", "10.0.0.7"), str(hosts))
+    as_root.perform_as_root_request(("name", "alpha-n7", "10.0.0.7"), str(hosts))
     assert hosts.read_bytes().startswith(others.encode())
-    as_root.perform_root_act(("unname", "alpha-n7"), str(hosts))
+    as_root.perform_as_root_request(("unname", "alpha-n7"), str(hosts))
     assert hosts.read_bytes() == others.encode()
 
 
@@ -59,7 +59,7 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
     """A qmaster admits nobody whose address leads back to another name."""
     hosts.write_text(ONE)
 
-    as_root.perform_root_act(("name", *new), str(hosts))
+    as_root.perform_as_root_request(("name", *new), str(hosts))
     assert hosts.read_text() == f"{OTHERS}{BEGIN}\n{new[1]} {new[0]}\n{END}\n"
 
 
@@ -93,8 +93,8 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
     ],
 )
 def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[str, ...]) -> None:
-    with pytest.raises(RootRefusal):
-        as_root.perform_root_act(words, str(hosts))
+    with pytest.raises(AsRootRequestRefusal):
+        as_root.perform_as_root_request(words, str(hosts))
 
     assert hosts.read_text() == OTHERS
 
@@ -116,9 +116,9 @@ def test_no_other_machine_of_the_site_loses_its_name(
     settings.write_text('[site]\ncluster = "alpha"\n')
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({leads}))
 
-    refusal = nullcontext() if is_named else pytest.raises(RootRefusal)
+    refusal = nullcontext() if is_named else pytest.raises(AsRootRequestRefusal)
     with refusal:
-        as_root.perform_root_act(("name", host, "10.0.0.7"), str(hosts), str(settings))
+        as_root.perform_as_root_request(("name", host, "10.0.0.7"), str(hosts), str(settings))
 
     assert (f"10.0.0.7 {host}\n" in hosts.read_text()) == is_named
 
@@ -142,8 +142,8 @@ def test_no_name_is_given_away_while_a_name_service_does_not_answer(
         raise error if family == silent else socket.gaierror(socket.EAI_NODATA, "no address")
 
     monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
-    with pytest.raises(NameLookupFailed, match=f"big: no name service says .*{error.strerror}"):
-        as_root.perform_root_act(("name", "big", "10.0.0.7"), str(hosts))
+    with pytest.raises(NameLookupFailure, match=f"big: no name service says .*{error.strerror}"):
+        as_root.perform_as_root_request(("name", "big", "10.0.0.7"), str(hosts))
 
     assert hosts.read_text() == OTHERS
 
@@ -154,7 +154,7 @@ def test_a_name_that_clearly_nobody_has_is_given(hosts: Path, monkeypatch: pytes
         raise socket.gaierror(errno, "Name or service not known")
 
     monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
-    as_root.perform_root_act(("name", "big", "10.0.0.7"), str(hosts))
+    as_root.perform_as_root_request(("name", "big", "10.0.0.7"), str(hosts))
 
     assert "10.0.0.7 big\n" in hosts.read_text()
 
@@ -265,7 +265,7 @@ def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: p
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
-    as_root.perform_root_act(("name", "big", "10.0.0.8"), str(hosts))
+    as_root.perform_as_root_request(("name", "big", "10.0.0.8"), str(hosts))
     assert "10.0.0.8 big\n" in hosts.read_text()
 
 
@@ -282,8 +282,8 @@ def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
 def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -> None:
     hosts.write_text(OTHERS + half)
 
-    with pytest.raises(RootRefusal, match=r"block|before"):
-        as_root.perform_root_act(("unname", "alpha-n7"), str(hosts))
+    with pytest.raises(AsRootRequestRefusal, match=r"block|before"):
+        as_root.perform_as_root_request(("unname", "alpha-n7"), str(hosts))
     assert hosts.read_text() == OTHERS + half
 
 
@@ -294,11 +294,11 @@ def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path:
     settings.write_text(f'[site]\ncluster = "a"\n[bootstrap]\nexport = "{program}"\n')
 
     for verb in ("export", "unexport"):
-        as_root.perform_root_act((verb, "alpha-n7"), str(hosts), str(settings))
+        as_root.perform_as_root_request((verb, "alpha-n7"), str(hosts), str(settings))
     assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
     program.chmod(0o777)
     with pytest.raises(FileWritableByOthers):
-        as_root.perform_root_act(("export", "alpha-n7"), str(hosts), str(settings))
+        as_root.perform_as_root_request(("export", "alpha-n7"), str(hosts), str(settings))
 
 
 def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else() -> None:
@@ -332,7 +332,7 @@ def test_only_its_own_words_about_one_node_of_oars_are_obeyed(tmp_path: Path, wo
     """Nothing is run: OAR writes what it is given into SQL."""
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")
-    with pytest.raises(as_root.RootRefusal):
+    with pytest.raises(as_root.AsRootRequestRefusal):
         as_root.set_or_tag_oar_node_as_root(words, str(conf))
 
 
@@ -340,7 +340,7 @@ def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
     conf = tmp_path / "oar.conf"
     conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
     for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):
-        with pytest.raises(as_root.RootRefusal, match="OAR itself halts and wakes nodes"):
+        with pytest.raises(as_root.AsRootRequestRefusal, match="OAR itself halts and wakes nodes"):
             as_root.set_or_tag_oar_node_as_root(words, str(conf))
     conf.write_text('ENERGY_SAVING_INTERNAL="no"\n')
 

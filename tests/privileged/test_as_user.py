@@ -12,13 +12,13 @@ from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import as_user, owner
-from gridbridge.privileged.process_scope import FIRST_SIGNAL, ProcessScope
+from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
 
-def a_child(act: Callable[[], object]) -> ProcessScope:
-    child = ProcessScope(owner.LIMIT_S)
+def a_child(act: Callable[[], object]) -> UserProcessScope:
+    child = UserProcessScope(owner.LIMIT_S)
     if child.pid == 0:
         act()
         os._exit(0)

@@ -17,8 +17,8 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 from gridbridge.privileged.arrays import campaign_array_job_spec
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "nodes": 1, "environment": "mpi", "walltime_s": 60}
@@ -40,7 +40,9 @@ def read(
         arrays=arrays, tasks=tasks, cluster="beta", campaign=12, file="c.12", section={}, is_of_copies=is_of_copies
     )
     with RootLedgerOfSubmittedTasks(12, str(folder / "ledger")) as ledger:
-        found = TasksOfVerifiedFile(cast("AsUserArguments", order), RootVerifiedCampaignFiles(12, str(folder)), ledger)
+        found = VerifiedCampaignTasks(
+            cast("AsUserArrayArguments", order), RootVerifiedCampaignFiles(12, str(folder)), ledger
+        )
         return tuple(found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays))
 
 
@@ -139,7 +141,7 @@ def test_root_splits_no_parameters_into_words(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(
         campaign_array_job_spec, "split_task_parameters", lambda line: split.append(line) or really(line)
     )
-    monkeypatch.setattr(TasksOfVerifiedFile, "spec", lambda *_: [*split])
+    monkeypatch.setattr(VerifiedCampaignTasks, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
 

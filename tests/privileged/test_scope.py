@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import owner, process_scope
-from gridbridge.privileged.process_scope import MORE, MOST_TASKS, ProcessScope, systemd_scope_command
+from gridbridge.privileged.process_scope import MORE, MOST_TASKS, UserProcessScope, systemd_scope_command
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -41,9 +41,9 @@ class Held:
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
 
-    def run(self, act: Callable[[], object], uid: int = BOB) -> ProcessScope:
+    def run(self, act: Callable[[], object], uid: int = BOB) -> UserProcessScope:
         """Run it in a scope as somebody."""
-        made = ProcessScope(LONG_S)
+        made = UserProcessScope(LONG_S)
         if made.pid:
             os.close(self.write)
             return made
@@ -100,7 +100,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(process_scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()
-    made = ProcessScope(LONG_S)
+    made = UserProcessScope(LONG_S)
     if not made.pid:
         try:
             owner.switch_to_user(NOBODY)
@@ -201,7 +201,7 @@ def test_it_ends_as_what_works_in_it(held: Held, act: Callable[[], object], stat
 
 
 def test_several_scopes_after_one_another_and_our_own_children_beside_them(held: Held) -> None:
-    first = ProcessScope(LONG_S)
+    first = UserProcessScope(LONG_S)
     if not first.pid:
         os._exit(3)
     ours = os.fork()

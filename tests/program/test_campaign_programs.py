@@ -12,7 +12,7 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsag
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
@@ -92,7 +92,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         jdl=Jdl(name="sweep", clusters={"alpha": JdlClusterSettings(exec_file="run")}),
     )
     CampaignRows(database).add(sweep, "token")
-    used = DecayedUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
+    used = DecayedCampaignUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
     CampaignSlotUsageRows(database).keep([used])
     database.close()
 

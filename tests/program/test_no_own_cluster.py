@@ -19,7 +19,7 @@ from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import ClusterArrayLimits, JobEnd
@@ -262,7 +262,7 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
         site.cycle()
 
     (of_array,) = TaskDeletionMarkRows(site.campaigns.database).all().values()
-    assert [mark.wiped_for for mark in of_array.values()] == [CancellationReason.UNNEEDED]
+    assert [mark.wiped_for for mark in of_array.values()] == [NikitaDeletionReason.UNNEEDED]
 
 
 def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site) -> None:

@@ -10,7 +10,7 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import capability_checks
@@ -63,7 +63,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
         published_campaign_files.publish_campaign_value_by_class(
-            ShownTaskSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
+            ShownTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 
     assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]

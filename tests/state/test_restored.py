@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
-from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 
@@ -72,7 +72,9 @@ class Restored:
 
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
-        found = plan_ledger_recovery(1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY)
+        found = plan_recovery_from_root_ledger(
+            1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
+        )
         for one in found[:portions]:
             self.tries.adopt(one)
         return len(found)
@@ -149,7 +151,7 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored
 
 def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(restored: Restored) -> None:
     """Its owner wants it no more: it is to be deleted there."""
-    undone = plan_ledger_recovery(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
+    undone = plan_recovery_from_root_ledger(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
         restored.tries.adopt(one)
     assert CampaignTaskRows(restored.database).cancel(1, 6)
@@ -162,5 +164,5 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(resto
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
     marks = TaskDeletionMarkRows(restored.database).all()
-    assert {place: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)} == marks[1, known.number]
+    assert {place: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)} == marks[1, known.number]
     assert (6, 1, known.number, place, TaskAttemptOutcome.PENDING) in restored.sent()

@@ -25,7 +25,7 @@ from gridbridge.batch.embedded.embedded_output import (
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
 )
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused, NoSuchEmbeddedJob
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
 from gridbridge.batch.state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
@@ -42,13 +42,13 @@ def main() -> int:
         answer = _perform(database, arguments)
     except NoSuchEmbeddedJob as error:
         return _fail(error, os.EX_NOINPUT)
-    except (EmbeddedRequestRefused, ParseError) as error:
+    except (EmbeddedRequestRefusal, ParseError) as error:
         return _fail(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
         return _fail(error, os.EX_TEMPFAIL)
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
-    keeper.start_job_keeper_if_needed(database)
+    keeper.start_embedded_keeper_if_needed(database)
     return os.EX_OK
 
 
@@ -60,7 +60,7 @@ def _fail(error: Exception, status: int) -> int:
 def _look_after(database: EmbeddedJobStore) -> None:
     """Account for the jobs whose keepers died; every command does this first."""
     for job in database.account_for_lost():
-        keeper.remove_job_private_folder(database.folder, job)
+        keeper.remove_embedded_job_folder(database.folder, job)
 
 
 def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
@@ -75,7 +75,7 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
     elif arguments.verb == "ended":
         return _ended_tasks(database, arguments.job) if arguments.tasks else _ended(database, arguments.job)
     elif arguments.verb == "keep":
-        keeper.run_and_supervise_jobs(database)
+        keeper.run_embedded_jobs_in_turn(database)
     else:
         VERBS[arguments.verb](database, arguments)
     return b""

@@ -9,9 +9,9 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from gridbridge.batch.embedded import queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
 from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused, NoSuchEmbeddedJob
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
 from gridbridge.batch.embedded.process_identity import signal_job_process_group
-from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
+from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -34,7 +34,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
-    queue_methods.run_transfer_queue_method(database, job, "suspend")
+    queue_methods.run_embedded_queue_method(database, job, "suspend")
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -44,7 +44,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
-    queue_methods.run_transfer_queue_method(database, job, "resume")
+    queue_methods.run_embedded_queue_method(database, job, "resume")
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -52,7 +52,7 @@ def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     with database.change():
         job = database.job(number)
         _end(database, job)
-    queue_methods.run_transfer_queue_method(database, job, "terminate")
+    queue_methods.run_embedded_queue_method(database, job, "terminate")
 
 
 def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: str) -> None:
@@ -67,7 +67,7 @@ def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str)
     with database.change():
         job = database.job(number)
         if job.slots > database.slots:
-            raise EmbeddedRequestRefused(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
+            raise EmbeddedRequestRefusal(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
         database.set(job.id, wanted=OWN, reason=reason)
 
 
@@ -86,7 +86,7 @@ def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) ->
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
     """Delete all tasks of an array, or the tasks with some indices."""
-    ranges = parse_index_ranges(indices) if indices else None
+    ranges = parse_array_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
             if ranges is None or any(job.place in span for span in ranges):

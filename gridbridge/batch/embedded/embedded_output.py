@@ -72,7 +72,7 @@ def encode_embedded_answer(*blocks: Line) -> bytes:
     return BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 
 
-def parse_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
+def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
     """Parse the answer of the verb `list`; ParseError if it is incomplete."""
     blocks = _blocks(answer)
     if not blocks:
@@ -82,12 +82,12 @@ def parse_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[
     return cluster, [PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys)) for block in blocks[1:]]
 
 
-def parse_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
+def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
     """Parse the answer of the verb `ended`; None if the job's end is unknown."""
-    return next(iter(parse_task_ends(answer)), None)
+    return next(iter(parse_embedded_task_ends(answer)), None)
 
 
-def parse_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
+def parse_embedded_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
     keys = _keys(PrintedEmbeddedJobEnd)
     return [PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys)) for block in _blocks(answer)]

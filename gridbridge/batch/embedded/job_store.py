@@ -16,7 +16,7 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedTransferQueue,
 )
 from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.living_job_keepers import JobKeeperLocks
+from gridbridge.batch.embedded.living_job_keepers import EmbeddedJobKeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.key_settings import OBJECT_NAME
 
@@ -92,7 +92,7 @@ def decode_from_sqlite(value: Any) -> Any:
     return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
-def open_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
+def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
     """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
     path = f"{folder}/{FILE}"
     if create:
@@ -127,7 +127,7 @@ def _upgrade(db: sqlite3.Connection) -> None:
             db.execute("ROLLBACK")
 
 
-def write_job_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
     """Write the accounting row of an ended job."""
     row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
     times = (job.submitted_at, job.started_at, time.time())
@@ -136,7 +136,7 @@ def write_job_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: Embe
     db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
 
 
-def read_recorded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
     """Return an ended job's account and end, None if there is no accounting row."""
     if abs(number) > MOST_JOBS:
         return None
@@ -144,7 +144,7 @@ def read_recorded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, Emb
     return (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:]))) if row else None
 
 
-def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
+def read_embedded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
     """Return the recorded ends of an array's tasks, by index."""
     rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
     return [_task(*row) for row in rows]
@@ -156,7 +156,7 @@ def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> Embed
     )
 
 
-class EmbeddedRequestRefused(GridbridgeError):
+class EmbeddedRequestRefusal(GridbridgeError):
     """Raised when an embedded cluster can never satisfy a request."""
 
 
@@ -169,8 +169,8 @@ class EmbeddedJobStore:
 
     def __init__(self, folder: str, create: bool = False) -> None:
         self.folder = folder
-        self._db = open_job_store_file(folder, create)
-        self.keepers = JobKeeperLocks(f"{folder}/keepers")
+        self._db = open_embedded_job_store_file(folder, create)
+        self.keepers = EmbeddedJobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
         """Say whether the embedded cluster's folder still exists."""
@@ -204,7 +204,7 @@ class EmbeddedJobStore:
     @slots.setter
     def slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
-            raise EmbeddedRequestRefused(f"{slots} slots; 0 to {MOST}")
+            raise EmbeddedRequestRefusal(f"{slots} slots; 0 to {MOST}")
         with self.change():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
@@ -287,15 +287,15 @@ class EmbeddedJobStore:
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
-            raise EmbeddedRequestRefused(f"{request.slots} slots asked for, {where} has {most}")
+            raise EmbeddedRequestRefusal(f"{request.slots} slots asked for, {where} has {most}")
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
-            raise EmbeddedRequestRefused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
+            raise EmbeddedRequestRefusal(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
-        """Return the slots of each queue; EmbeddedRequestRefused if `queue` does not exist."""
+        """Return the slots of each queue; EmbeddedRequestRefusal if `queue` does not exist."""
         has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
         if queue and queue not in has:
-            raise EmbeddedRequestRefused(f"no queue {queue}; there are {', '.join(has)}")
+            raise EmbeddedRequestRefusal(f"no queue {queue}; there are {', '.join(has)}")
         return has
 
     def queues(self) -> list[EmbeddedTransferQueue]:
@@ -306,10 +306,10 @@ class EmbeddedJobStore:
     def put_queue(self, queue: EmbeddedTransferQueue) -> None:
         """Make a transfer queue, or replace its settings."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
-            raise EmbeddedRequestRefused(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
+            raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
-                raise EmbeddedRequestRefused(f"queue {queue.name}: {number} is not 0 to {MOST}")
+                raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is not 0 to {MOST}")
         with self.change():
             row = tuple(map(encode_for_sqlite, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
@@ -365,16 +365,16 @@ class EmbeddedJobStore:
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move a job from the job list to the accounting."""
-        write_job_accounting_row(self._db, job, end)
+        write_embedded_accounting_row(self._db, job, end)
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return an ended job's account and end; None if there is no record."""
-        return read_recorded_job_end(self._db, number)
+        return read_embedded_job_end(self._db, number)
 
     def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
         """Return the recorded ends of an array's tasks, by index."""
-        return read_recorded_task_ends(self._db, array)
+        return read_embedded_task_ends(self._db, array)
 
     def lost(self) -> list[EmbeddedJob]:
         """Return the jobs recorded as running that have neither a keeper nor a process."""

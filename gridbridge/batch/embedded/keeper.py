@@ -21,9 +21,14 @@ from gridbridge.batch.embedded import process_identity, queue_methods
 from gridbridge.batch.embedded import task_walltime_and_preemption as limits
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.queue_methods import job_private_folder
-from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
-from gridbridge.batch.embedded.two_step_job_start import SCRIPT, TMPDIR, EmbeddedJobFirstProcess, EmbeddedJobNotStarted
+from gridbridge.batch.embedded.queue_methods import embedded_job_private_folder
+from gridbridge.batch.embedded.task_walltime_and_preemption import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.two_step_job_start import (
+    SCRIPT,
+    TMPDIR,
+    EmbeddedJobFirstProcess,
+    EmbeddedJobStartFailure,
+)
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
@@ -31,33 +36,33 @@ RETRY_S = 1.0  # pause before an end is written to a full disk again
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job but not its keeper
 
 
-def run_and_supervise_jobs(database: EmbeddedJobStore) -> None:
+def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
     """Start and supervise one job after another until no job can start."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
-        opened = queue_methods.query_open_transfer_queues(database)
+        opened = queue_methods.open_embedded_transfer_queues(database)
         if not database.next_to_start(opened):
             return
         if started := _start(database, opened):
-            start_job_keeper_if_needed(database)
+            start_embedded_keeper_if_needed(database)
             _see_through(database, *started)
 
 
-def start_job_keeper_if_needed(database: EmbeddedJobStore) -> None:
+def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
     """Start a keeper if a job could start, and preempt tasks if that frees its slots.
 
     A failure is ignored, since the next command tries again.
     """
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start() or queue_methods.query_open_transfer_queues(database):
+        if database.next_to_start() or queue_methods.open_embedded_transfer_queues(database):
             process_identity.start_embedded_daemon(database.folder, "keep")
-        limits.preempt_tasks_for_next_job(database)
+        limits.preempt_embedded_tasks(database)
 
 
-def remove_job_private_folder(folder: str, job: int) -> None:
+def remove_embedded_job_folder(folder: str, job: int) -> None:
     """Remove a job's private folder."""
-    shutil.rmtree(job_private_folder(folder, job), ignore_errors=True)
+    shutil.rmtree(embedded_job_private_folder(folder, job), ignore_errors=True)
 
 
 def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
@@ -85,7 +90,7 @@ def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: Embedde
         os.waitpid(child.pid, 0)
         database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
     database.keepers.let_go(job.id)
-    remove_job_private_folder(database.folder, job.id)
+    remove_embedded_job_folder(database.folder, job.id)
 
 
 def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
@@ -93,25 +98,25 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
-        argv, environment = queue_methods.first_process_command_line(database, job)
-        child = EmbeddedJobFirstProcess(job, job_private_folder(database.folder, job.id), argv, environment)
-    except EmbeddedJobNotStarted as error:
+        argv, environment = queue_methods.embedded_job_command_line(database, job)
+        child = EmbeddedJobFirstProcess(job, embedded_job_private_folder(database.folder, job.id), argv, environment)
+    except EmbeddedJobStartFailure as error:
         database.set(job.id, error=str(error))
         database.keepers.let_go(job.id)
-        remove_job_private_folder(database.folder, job.id)
+        remove_embedded_job_folder(database.folder, job.id)
         return None
     database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason="")
     return child
 
 
 def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    private = job_private_folder(database.folder, job.id)
+    private = embedded_job_private_folder(database.folder, job.id)
     shutil.rmtree(private, ignore_errors=True)  # left by a keeper killed before the job start
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
     if job.at:
-        queue_methods.write_execd_files(job, private)
+        queue_methods.write_embedded_execd_files(job, private)
 
 
 def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
@@ -121,9 +126,9 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJo
     can't be reused, so that signals reach only this job. The keeper waits while the disk is full,
     but gives up if the cluster's folder was removed.
     """
-    limits = WalltimeAndPreemptionCheck(database, job, child.pid)
+    limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_end(database, job, child, limits)
-    queue_methods.run_transfer_queue_method(database, job, "epilog")
+    queue_methods.run_embedded_queue_method(database, job, "epilog")
     end = None
     while True:
         try:
@@ -139,11 +144,11 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJo
             time.sleep(RETRY_S)
     if is_over:
         database.keepers.let_go(job.id)
-        remove_job_private_folder(database.folder, job.id)
+        remove_embedded_job_folder(database.folder, job.id)
 
 
 def _await_end(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: WalltimeAndPreemptionCheck
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
 ) -> None:
     """Wait until a job's first process has ended, without reaping it.
 
@@ -156,7 +161,7 @@ def _await_end(
     poll.register(end, select.POLLIN)
     while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
         if job.at:
-            queue_methods.trigger_queue_load_sensor(database, job)
+            queue_methods.call_embedded_load_sensor(database, job)
         else:
             limits.look()
             wait_s = limits.wait_s
@@ -168,12 +173,12 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
 
     False if the job was requeued: its folder and lock may then belong to the next keeper.
     """
-    private = job_private_folder(database.folder, job.id)
+    private = embedded_job_private_folder(database.folder, job.id)
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
         database.account_for(job, end)
         return True
-    database.put_back(job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else "")
-    remove_job_private_folder(database.folder, job.id)  # before another keeper can restart the job
+    database.put_back(job, queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else "")
+    remove_embedded_job_folder(database.folder, job.id)  # before another keeper can restart the job
     database.keepers.let_go(job.id)
     return False
 

@@ -8,7 +8,7 @@ import fcntl
 import os
 
 
-class JobKeeperLocks:
+class EmbeddedJobKeeperLocks:
     """The file of keeper locks, as one process sees it."""
 
     def __init__(self, path: str) -> None:

@@ -11,7 +11,7 @@ START_TIME = 19  # index after the name in /proc/PID/stat; ticks since boot (pro
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
-def pid_namespace_id() -> str:
+def boot_and_pid_namespace_id() -> str:
     """Return the boot id and PID namespace in which this process's pids are valid."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -24,7 +24,7 @@ def unique_process_id(pid: int) -> str:
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return "" if fields[0] in ENDED else f"{pid_namespace_id()} {fields[START_TIME].decode()}"
+    return "" if fields[0] in ENDED else f"{boot_and_pid_namespace_id()} {fields[START_TIME].decode()}"
 
 
 def signal_job_process_group(pid: int, born: str, number: int) -> None:
@@ -35,7 +35,7 @@ def signal_job_process_group(pid: int, born: str, number: int) -> None:
     """
     if unique_process_id(pid) == born:
         os.killpg(pid, number)
-    elif not born.startswith(pid_namespace_id()):
+    elif not born.startswith(boot_and_pid_namespace_id()):
         raise StateError(f"process {pid} was started on another host, or before a reboot")
 
 

@@ -18,22 +18,22 @@ AS_IT_IS = ("utf-8", "surrogateescape")
 NO_REASON = "the starter gave no reason"
 
 
-def job_private_folder(folder: str, job: int) -> str:
+def embedded_job_private_folder(folder: str, job: int) -> str:
     """Return the path of a job's private folder."""
     return f"{folder}/active/{job}"
 
 
-def first_process_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
+def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
     """Return the arguments and the environment of a job's first process."""
-    private = job_private_folder(database.folder, job.id)
+    private = embedded_job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
     queue = _queue(database, job)
     if queue is None:
         return (job.shell, script), embedded_job_environment(job, private)
-    return (f"{queue.methods}/starter", script), starter_environment(job, private)
+    return (f"{queue.methods}/starter", script), embedded_starter_environment(job, private)
 
 
-def run_transfer_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
+def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
     """Run a method of the queue that a job runs in, if it is a transfer queue.
 
     The exit status is ignored, as shepherd does: a method records a request, which is handled
@@ -42,14 +42,14 @@ def run_transfer_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, meth
     queue = _queue(database, job)
     if queue is None:
         return
-    private = job_private_folder(database.folder, job.id)
+    private = embedded_job_private_folder(database.folder, job.id)
     try:
-        run_program((f"{queue.methods}/{method}",), starter_environment(job, private), METHOD_S)
+        run_program((f"{queue.methods}/{method}",), embedded_starter_environment(job, private), METHOD_S)
     except CommandFailed:
         return
 
 
-def write_execd_files(job: EmbeddedJob, private: str) -> None:
+def write_embedded_execd_files(job: EmbeddedJob, private: str) -> None:
     """Write the job configuration and environment files that execd writes for a starter."""
     config = {
         "cwd": job.cwd,
@@ -64,7 +64,7 @@ def write_execd_files(job: EmbeddedJob, private: str) -> None:
             file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
 
 
-def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     """Return the environment variables of a starter and its methods (sge_conf(5))."""
     return embedded_job_environment(job, private) | {
         "QUEUE": job.at,
@@ -81,7 +81,7 @@ def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     }
 
 
-def read_starter_error(private: str) -> str:
+def read_embedded_starter_error(private: str) -> str:
     """Return the reason that a starter gave for its job's error state."""
     try:
         with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
@@ -90,7 +90,7 @@ def read_starter_error(private: str) -> str:
         return NO_REASON
 
 
-def query_open_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
+def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     """Return the transfer queues in which a waiting job could start now.
 
     The load sensor is called only if such a job waits.
@@ -100,7 +100,7 @@ def query_open_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     return frozenset(queue.name for queue in queues if _is_open(queue, values))
 
 
-def trigger_queue_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Call the load sensor of the queue that a job runs in, and ignore its values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)

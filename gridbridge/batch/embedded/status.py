@@ -9,9 +9,9 @@ from gridbridge.batch.embedded.embedded_output import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
-    parse_cluster_and_jobs,
-    parse_job_end,
-    parse_task_ends,
+    parse_embedded_cluster_and_jobs,
+    parse_embedded_job_end,
+    parse_embedded_task_ends,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
@@ -35,7 +35,7 @@ def query_cluster_snapshot(
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     took_s = time.monotonic() - began
-    whole, listed = parse_cluster_and_jobs(answer)
+    whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
     rows: dict[int, list[JobListRow]] = {}
     for job in listed:
@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown."""
-    line = parse_job_end(_ask(folder, embedded_commands.show_job_end_command(folder, str(job_id))))
+    line = parse_embedded_job_end(_ask(folder, embedded_commands.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
     return _end(line)
@@ -73,13 +73,15 @@ def query_array_ends(
 
 
 def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
-    lines = parse_task_ends(_ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id))))
+    lines = parse_embedded_task_ends(
+        _ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id)))
+    )
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
-    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_and_jobs_command(folder)))
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_and_jobs_command(folder)))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -107,7 +109,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
-    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.show_job_command(folder, str(job_id))))
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_commands.show_job_command(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 

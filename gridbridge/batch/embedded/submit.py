@@ -2,10 +2,14 @@
 
 import os
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
+from gridbridge.batch.batch_submission_outcome import (
+    JobSubmissionOutcome,
+    JobSubmissionResult,
+    failed_submission_result,
+)
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_commands import Argv
-from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
+from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_embedded_cluster_and_jobs
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
@@ -18,26 +22,26 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 HAS_START_TIMES = False
 WAITING = "waiting"  # a state fact of model.states
-ANSWERS = {os.EX_DATAERR: SubmissionOutcome.REFUSED, os.EX_TEMPFAIL: SubmissionOutcome.LATER}
+ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmissionOutcome.LATER}
 
 
-def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; never raises for the cluster's answer or its absence."""
     if reason := embedded_commands.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
-        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
         answer = _call(folder, embedded_commands.submit_held_job_command(folder, spec), spec.script)
     except CommandFailed as error:
-        return answer_to_failed_submission(error)
+        return failed_submission_result(error)
     return _read_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionResult:
+def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     number = answer.stdout.strip()
     if answer.status == 0 and number.isdigit():
-        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
-    result = ANSWERS.get(answer.status, SubmissionOutcome.UNSURE)
-    return SubmissionResult(result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason)
+        return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())
+    result = ANSWERS.get(answer.status, JobSubmissionOutcome.UNSURE)
+    return JobSubmissionResult(result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason)
 
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
@@ -176,7 +180,7 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
 
 
 def _jobs(folder: EmbeddedClusterAccess, argv: Argv) -> list[PrintedEmbeddedJob]:
-    return parse_cluster_and_jobs(_call(folder, argv).checked().stdout)[1]
+    return parse_embedded_cluster_and_jobs(_call(folder, argv).checked().stdout)[1]
 
 
 def _unless_gone(folder: EmbeddedClusterAccess, argv: Argv) -> None:

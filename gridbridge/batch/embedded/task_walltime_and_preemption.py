@@ -21,7 +21,7 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of model.job.JobKillReason
 
 
-class WalltimeAndPreemptionCheck:
+class EmbeddedWalltimeAndPreemption:
     """The walltime and preemption limits of one running job, checked by its keeper."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
@@ -70,7 +70,7 @@ class WalltimeAndPreemptionCheck:
             os.killpg(self._pid, SIGKILL)
 
 
-def preempt_tasks_for_next_job(database: EmbeddedJobStore) -> None:
+def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
     """Preempt running tasks if that frees enough slots for the next job in turn.
 
     The newest tasks are preempted first, and no more than needed; no task is preempted if all of

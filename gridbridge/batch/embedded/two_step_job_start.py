@@ -28,7 +28,7 @@ Program = tuple[tuple[str, ...], dict[str, str]]
 ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals whose action can't be changed
 
 
-class EmbeddedJobNotStarted(GridbridgeError):
+class EmbeddedJobStartFailure(GridbridgeError):
     """Raised when a job's first process can't start, for a reason its owner can correct."""
 
 
@@ -36,7 +36,7 @@ class EmbeddedJobFirstProcess:
     """A job's first process, as its keeper controls it."""
 
     def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-        """Fork the process and wait until it is ready; EmbeddedJobNotStarted if it fails."""
+        """Fork the process and wait until it is ready; EmbeddedJobStartFailure if it fails."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
@@ -48,7 +48,7 @@ class EmbeddedJobFirstProcess:
         message = self._hear()
         if message != READY:
             self.abandon()
-            raise EmbeddedJobNotStarted(message.decode("utf-8", "replace") or "its first process was killed")
+            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "its first process was killed")
         self.birth = process_identity.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:

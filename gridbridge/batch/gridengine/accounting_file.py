@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.qacct import job_end_of_record, parse_accounting_records, read_array_task_records
+from gridbridge.batch.gridengine.qacct import (
+    job_end_of_accounting_record,
+    parse_accounting_records,
+    parse_array_task_records,
+)
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
@@ -46,13 +50,13 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     final = [record for record in records if _is_final(record)]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
     past = [record for record in final if record not in future]
-    if future and not any(job_end_of_record(record).exit_status is not None for record in past):
+    if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
         return _future(final, future[-1]), False
-    return _agreed([job_end_of_record(record) for record in past])
+    return _agreed([job_end_of_accounting_record(record) for record in past])
 
 
 def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
-    ends = [job_end_of_record(record) for record in final]
+    ends = [job_end_of_accounting_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
     assert at  # a future-dated record has an end time
@@ -96,7 +100,7 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
     return parse_accounting_records(answer.checked().stdout, zone=UTC)
 
 
-def search_array_task_records(
+def query_array_accounting_records(
     cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
 ) -> tuple[tuple[JobRunAccounting, ...], bool]:
     """Return the accounting records of array tasks, and whether the file could be read.
@@ -107,7 +111,7 @@ def search_array_task_records(
     answer = _searched(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
         answer.checked()
-    return tuple(read_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
+    return tuple(parse_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
 def _searched(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:

@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-AT_ONCE = 100  # reservations in one query
+RESERVATIONS_AT_ONCE = 100  # reservations in one query
 NO_PROGRAM = 127
 GONE = b"do not exist"  # all queried reservations have ended meanwhile
 
 
-def query_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
+def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
     """Return the reserved slots by queue instance; none if the cell has no qrstat."""
     try:
         listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
@@ -30,16 +30,16 @@ def query_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
         raise
     ids = [element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
     slots = Counter[str]()
-    for start in range(0, len(ids), AT_ONCE):
-        portion = ",".join(ids[start : start + AT_ONCE])
+    for start in range(0, len(ids), RESERVATIONS_AT_ONCE):
+        portion = ",".join(ids[start : start + RESERVATIONS_AT_ONCE])
         answer = run_client(cell, (_program(cell), "-ar", portion, "-xml"))
         if answer.status and GONE in answer.stdout + answer.stderr:
             continue
-        slots.update(parse_reserved_slots(answer.checked().stdout))
+        slots.update(parse_advance_reserved_slots(answer.checked().stdout))
     return dict(slots)
 
 
-def parse_reserved_slots(data: bytes) -> Mapping[str, int]:
+def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
     """Parse `qrstat -ar IDS -xml`; ParseError for other output."""
     slots = Counter[str]()
     for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.preemption import (
     Amounts,
     CellRequestsAndResources,
     QueueInstanceResources,
-    ResourceHolder,
+    RunningJobWithResources,
     WaitingLocalRequest,
 )
 from gridbridge.model.fixed_paths import BEST_EFFORT
@@ -152,8 +152,8 @@ class _Crowd:
     def __init__(self, table: ConsumableTable) -> None:
         self._table = table
         self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
-        self._running: list[ResourceHolder] = []  # running tasks of the current queue instance
-        self._holders: list[ResourceHolder] = []
+        self._running: list[RunningJobWithResources] = []  # running tasks of the current queue instance
+        self._holders: list[RunningJobWithResources] = []
         self._places: list[QueueInstanceResources] = []
         self._free: dict[str, float] = {}
 
@@ -176,9 +176,9 @@ class _Crowd:
         elif state.can_start and BEST_EFFORT not in dict(pairs):
             self._ask(element, leafs, pairs)
 
-    def _holder(self, leafs: Mapping[str, str], pairs: Pairs, state: JobState) -> ResourceHolder:
+    def _holder(self, leafs: Mapping[str, str], pairs: Pairs, state: JobState) -> RunningJobWithResources:
         slots = int(leafs["slots"])
-        return ResourceHolder(
+        return RunningJobWithResources(
             job=int(leafs["JB_job_number"]),
             task=_first(leafs),
             host="",

@@ -24,7 +24,7 @@ VALUES = "complex_values"
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged hosts."""
     document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
-    return parse_host_tags(document)
+    return parse_cell_host_tags(document)
 
 
 def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
     return list_execution_hosts(cell)
 
 
-def parse_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Parse the tags of hosts from `qhost -F gb_tags -xml`."""
     texts = ((host.name, dict(host.values).get(NAME, "")) for host in parse_qhost(document))
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}

@@ -87,7 +87,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
         },
         DEFERRED: sorted(query_deferred_jobs(cell)),
         CAPS: _task_caps(cell, qstat),
-        PROMISED: dict(advance_reservations.query_reserved_slots(cell)),
+        PROMISED: dict(advance_reservations.query_advance_reserved_slots(cell)),
     }
     table |= _access_answers(cell, _layout(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
@@ -138,13 +138,13 @@ def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
 
 
 def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
-    jobs, caps = waiting_arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
+    jobs, caps = waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
         caps |= parse_array_concurrency_limits(query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
     return {str(job): most for job, most in sorted(caps.items())}
 
 
-def waiting_arrays(qstat: bytes) -> list[int]:
+def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
     """Return the arrays with more than one waiting task, the largest first.
 
     `qstat -xml` does not show how many of their tasks may run at once.

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.batch.gridengine.default_consumables import query_default_consumables
+from gridbridge.batch.gridengine.default_consumables import query_unrequested_consumables
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
@@ -95,7 +95,7 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
         environments=_environments(cell),
         quotas={name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")},
         slots=slots,
-        taken=query_default_consumables(cell, complexes.values()),
+        taken=query_unrequested_consumables(cell, complexes.values()),
     )
 
 

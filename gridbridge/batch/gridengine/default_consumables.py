@@ -25,7 +25,7 @@ OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes: consumable of a host, of the 
 ALL = "global"
 
 
-def query_default_consumables(
+def query_unrequested_consumables(
     cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the consumables that jobs use without requesting them, with their hosts.

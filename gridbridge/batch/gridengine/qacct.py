@@ -90,14 +90,14 @@ def parse_epoch_seconds(text: str) -> float:
     return float(time)
 
 
-def lines_with_field_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
+def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with a field of this prefix, and their offsets in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
     yield from sorted(lines.items())
 
 
-def is_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
+def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line lies in the middle of another job's accounting record.
 
     A job's request may contain line feeds, so a user can forge a line. If the preceding line does
@@ -153,7 +153,7 @@ def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
         at = data.find(needle, begin + len(line))
 
 
-def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
+def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
     """Return the job end that an accounting record stands for (sge_status(5), failed).
 
     A record without usage has an unknown end, whatever its exit status. So has the record of a
@@ -204,14 +204,14 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
     record. Other lines, on a busy cluster nearly all, are not parsed.
     """
     records, skipped = [], 0
-    for begin, line in lines_with_field_prefix(data, prefix):
+    for begin, line in accounting_lines_with_prefix(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
             record = _record(parse_accounting_line(text), UTC)
         except ParseError:
             skipped += 1
             continue
-        if is_inside_other_record(data, begin, line):
+        if is_line_inside_other_record(data, begin, line):
             skipped += 1
             continue
         if record.account.startswith(prefix):
@@ -219,23 +219,23 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
     return tuple(records), skipped
 
 
-def read_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
+def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
     """Yield the records of array tasks from lines of the file and their neighbours.
 
     Lines that can't be parsed or lie inside another record are skipped.
     """
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
-    for begin, line in lines_with_field_prefix(data, f"{PREFIX}."):
+    for begin, line in accounting_lines_with_prefix(data, f"{PREFIX}."):
         with suppress(ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
             key = fields["jobnumber"], fields["account"]
             is_asked = _task(fields["taskid"]) in indices.get(key, ())
-            if is_asked and not is_inside_other_record(data, begin, line):
+            if is_asked and not is_line_inside_other_record(data, begin, line):
                 yield _record(fields, UTC)
 
 
-def read_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
+def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
     """Yield when tasks ended, with owner and job name, from lines of the file.
 
     Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are

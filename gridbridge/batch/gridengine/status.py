@@ -9,7 +9,7 @@ from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.accounting_file import (
     final_or_future_job_end,
     query_accounting_records,
-    search_array_task_records,
+    query_array_accounting_records,
     settle_job_end,
 )
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
@@ -80,7 +80,7 @@ def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
     The end is None if a task's records contradict each other: one may be forged. If the accounting
     file is not where 8.1.9 has it, qacct is called for each array.
     """
-    records, is_read = search_array_task_records(cell, arrays)
+    records, is_read = query_array_accounting_records(cell, arrays)
     by_array = dict[str, list[JobRunAccounting]]()
     for record in records:
         by_array.setdefault(record.account, []).append(record)

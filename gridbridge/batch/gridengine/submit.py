@@ -4,7 +4,11 @@ Grid Engine's clients have the same exit status for most errors, so a failed sub
 classified by its message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where noted).
 """
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
+from gridbridge.batch.batch_submission_outcome import (
+    JobSubmissionOutcome,
+    JobSubmissionResult,
+    failed_submission_result,
+)
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.submitted_request import (
@@ -61,14 +65,14 @@ DELETED = b"has deleted job"  # answer for a waiting job; a started one is "regi
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; never raises for the cell's answer or its absence.
 
     In a cell without best-effort queues a preemptible job is submitted as an ordinary one with the
     lowest priority.
     """
     if reason := client_commands.explain_request_refusal(spec.request):
-        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
         answer = run_client(cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark)
@@ -76,25 +80,25 @@ def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> SubmissionResu
             ordinary = client_commands.preemptible_as_lowest_priority(spec)
             answer = run_client(cell, client_commands.submit_held_job_command(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
-        return answer_to_failed_submission(error)
+        return failed_submission_result(error)
     return _read_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionResult:
+def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     last = answer.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
     if answer.status == 0 and last.isdigit():
-        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=last.decode())
+        return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
     message = _unquoted(words.lower())
     reason = _first_line(words)
     if OF_A_PERSON in message:
-        return SubmissionResult(SubmissionOutcome.BARRED, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=reason)
     if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
-        return SubmissionResult(SubmissionOutcome.LATER, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.LATER, reason=reason)
     if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
-        return SubmissionResult(SubmissionOutcome.UNSURE, reason=reason)
-    return SubmissionResult(
-        SubmissionOutcome.DENIED if FROM_HERE in message else SubmissionOutcome.REFUSED, reason=reason
+        return JobSubmissionResult(JobSubmissionOutcome.UNSURE, reason=reason)
+    return JobSubmissionResult(
+        JobSubmissionOutcome.DENIED if FROM_HERE in message else JobSubmissionOutcome.REFUSED, reason=reason
     )
 
 

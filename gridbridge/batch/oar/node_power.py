@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_nodes_and_jobs, parse_oar_resources
+from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_oar_nodes_and_jobs, parse_oar_resources
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.transfer_route import OarServerAccess
 
@@ -46,36 +46,38 @@ class OarNodeState:
     is_settled: bool  # whether no state change is pending
 
 
-def node_state_command(word: str, host: str) -> Argv:
+def oar_node_state_command(word: str, host: str) -> Argv:
     """Return the command line by which root changes a node's state."""
     return (SETTING, "-h", host, *SETTINGS[word])
 
 
-def store_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
+def store_oar_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
     """Return the commands by which root stores a node's tags; the property is made first."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
-def find_energy_saving_setting(configuration: str) -> str:
+def find_oar_energy_saving_setting(configuration: str) -> str:
     """Return the line of oar.conf by which OAR itself halts nodes; empty if it does not."""
     match = OWNER.search(configuration)
     return match.group().strip() if match else ""
 
 
-def run_root_node_verb(*words: str) -> None:
+def run_oar_node_verb_as_root(*words: str) -> None:
     """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
     privileged_helper_calls.run_gridbridge_as_root("node", *words)
 
 
-def query_node_facts(server: OarServerAccess, host: str) -> OarNodeState:
+def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
     """Query the state of an OAR node; best-effort jobs don't count."""
-    return parse_node_facts(run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host)
+    return parse_oar_node_state(
+        run_client(server, server_queries.oar_busy_nodes_query_command(server)).checked().stdout, host
+    )
 
 
-def parse_node_facts(document: bytes, host: str) -> OarNodeState:
+def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
     """Parse one node's state from the answer about the whole server."""
-    resources, jobs = parse_nodes_and_jobs(document)
+    resources, jobs = parse_oar_nodes_and_jobs(document)
     own = [resource for resource in resources if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
     occupied = (job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort))
@@ -91,7 +93,7 @@ def parse_node_facts(document: bytes, host: str) -> OarNodeState:
 
 def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all nodes that have any, without nodes in maintenance."""
-    return parse_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
+    return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
 
 
 def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
-def parse_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+def parse_oar_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Parse the tags of nodes that are alive or may be woken."""
     return {host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_oar_resources(document))}
 
@@ -114,4 +116,4 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
 def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; CommandFailed if root's command fails."""
     del server  # root runs oarnodesetting on this host
-    run_root_node_verb("tag", host, *filter(None, (BETWEEN.join(host_tags),)))
+    run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

@@ -44,7 +44,7 @@ OVER = "('Terminated', 'Error')"  # SQL list of end states
 def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
     """Build the command that submits a held job; its script has `size` bytes on stdin."""
     program, *words = oarsub_command(server, spec)
-    argv = time_limited_command(server, program.rpartition("/")[2], *words)
+    argv = time_limited_oar_command(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
     return _far(server, verb, str(size), *argv, ends=server.ends)
 
@@ -146,7 +146,7 @@ def parse_walltime_seconds(limit: str) -> int:
     return max(1, total)
 
 
-def job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
+def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
     """Return the Perl lines before keeper.pl; it records the usage if ends are notified."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
@@ -164,15 +164,15 @@ def quote_for_sql(text: str) -> str:
 
 def show_nodes_command(server: OarServerAccess) -> Argv:
     """Build the command that shows every resource with its properties."""
-    return time_limited_command(server, "oarnodes", "-J")
+    return time_limited_oar_command(server, "oarnodes", "-J")
 
 
 def show_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that shows one job, even an ended one."""
-    return time_limited_command(server, "oarstat", "-f", "-J", "-j", job)
+    return time_limited_oar_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
+def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that shows one job and the usage files of its id."""
     show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
@@ -184,19 +184,19 @@ def show_held_jobs_command(server: OarServerAccess, transfer: str, owner: str) -
     """Build the command that shows a person's held jobs of a name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND state = 'Hold'"
-    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_resubmitted_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
     """Build the command that shows live jobs which OAR resubmitted from a person's job."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_oar_version_command(server: OarServerAccess) -> Argv:
     """Build the command that shows OAR's version, without a database query."""
-    return time_limited_command(server, "oarstat", "-V")
+    return time_limited_oar_command(server, "oarstat", "-V")
 
 
 def list_waiting_scripts_command(server: OarServerAccess) -> Argv:
@@ -206,34 +206,34 @@ def list_waiting_scripts_command(server: OarServerAccess) -> Argv:
 
 def hold_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that holds a waiting job."""
-    return time_limited_command(server, "oarhold", job)
+    return time_limited_oar_command(server, "oarhold", job)
 
 
 def release_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that releases a held job."""
-    return time_limited_command(server, "oarresume", job)
+    return time_limited_oar_command(server, "oarresume", job)
 
 
 def release_arrays_command(server: OarServerAccess, arrays: Argv) -> Argv:
     """Build the command that releases all held jobs of some arrays."""
-    return time_limited_command(server, "oarresume", "--array", *arrays)
+    return time_limited_oar_command(server, "oarresume", "--array", *arrays)
 
 
 def delete_array_command(server: OarServerAccess, array: str) -> Argv:
     """Build the command that deletes all jobs of an array."""
-    return _far(server, "delete_array", array, *time_limited_command(server, "oardel", "--array", array))
+    return _far(server, "delete_array", array, *time_limited_oar_command(server, "oardel", "--array", array))
 
 
 def delete_array_tasks_command(server: OarServerAccess, array: str, jobs: dict[str, int]) -> Argv:
     """Build the command that deletes some jobs of an array; the others keep its script."""
     about = " ".join((array, *map(str, jobs.values())))
-    return _far(server, "delete_tasks", about, *time_limited_command(server, "oardel", *jobs))
+    return _far(server, "delete_tasks", about, *time_limited_oar_command(server, "oardel", *jobs))
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
     """Build the command that shows the live jobs of arrays."""
     condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
-    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
@@ -241,17 +241,17 @@ def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tu
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
-    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
+    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
 
 
 def signal_job_command(server: OarServerAccess, signal: str, job: str) -> Argv:
     """Build the command that signals the first process of a running job."""
-    return time_limited_command(server, "oardel", "-s", signal, job)
+    return time_limited_oar_command(server, "oardel", "-s", signal, job)
 
 
 def delete_job_command(server: OarServerAccess, job: str) -> Argv:
     """Build the command that deletes a job and its waiting script."""
-    return _far(server, "delete", job, *time_limited_command(server, "oardel", job))
+    return _far(server, "delete", job, *time_limited_oar_command(server, "oardel", job))
 
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
@@ -269,7 +269,7 @@ def _far(server: OarServerAccess, verb: str, about: str, *words: str, ends: str 
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def time_limited_command(server: OarServerAccess, program: str, *words: str) -> Argv:
+def time_limited_oar_command(server: OarServerAccess, program: str, *words: str) -> Argv:
     """Build the command of an OAR program that an alarm ends before the time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

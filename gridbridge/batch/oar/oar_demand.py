@@ -24,7 +24,7 @@ from gridbridge.batch.oar.oar_output import (
     parse_oar_resources,
     parse_oarstat_jobs,
     parse_oarstat_lines,
-    split_combined_answer,
+    split_combined_oar_answer,
 )
 from gridbridge.batch.oar.oar_request_slots import (
     ANY,
@@ -34,8 +34,8 @@ from gridbridge.batch.oar.oar_request_slots import (
     SLOTS,
     OarNodeSlotCounts,
     OarSlotDistribution,
-    request_slot_distributions,
-    requested_level_names,
+    oar_slot_distributions,
+    requested_oar_levels,
     slots_per_node_in_pe_name,
 )
 from gridbridge.batch.oar.submit import run_client
@@ -98,8 +98,8 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
-    answer = run_client(server, server_queries.demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
-    resources = parse_oar_resources(split_combined_answer(answer)[0])
+    answer = run_client(server, server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
+    resources = parse_oar_resources(split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(oar=answer + encode_reachable_hosts(_reachable(halted))), this_host.this_host_name()
 
@@ -128,7 +128,7 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     `queue` names the queue for all jobs except best-effort jobs.
     """
     answer, whole, up = document.rpartition(WHOLE)
-    nodes, shown, *more = split_combined_answer(answer + whole)
+    nodes, shown, *more = split_combined_oar_answer(answer + whole)
     resources, jobs = parse_oar_resources(nodes), parse_oarstat_jobs(shown)
     lines = [line for part in more for line in parse_oarstat_lines(part)]
     slots = [resource for resource in resources if resource.is_slot]
@@ -160,7 +160,7 @@ def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
 def _sizes(
     of_host: Mapping[str, Sequence[OarResource]], facts: Mapping[str, frozenset[str]], jobs: Iterable[OarJob]
 ) -> OarNodeSlotCounts:
-    named = {level for job in jobs if not job.is_over for level in requested_level_names(job.wanted)}
+    named = {level for job in jobs if not job.is_over for level in requested_oar_levels(job.wanted)}
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
     return OarNodeSlotCounts(
@@ -307,7 +307,7 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
 
 def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
     """Parse the alternative requests of a job (`-l`, oarsub(1)): the smallest, then the others."""
-    ways = dict.fromkeys(request_slot_distributions(job.wanted, sizes, job.message))
+    ways = dict.fromkeys(oar_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
 

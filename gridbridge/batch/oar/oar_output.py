@@ -252,7 +252,7 @@ def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
     return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
 
 
-def split_combined_answer(answer: bytes, least: int = 2) -> list[bytes]:
+def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
     """Split a combined answer into its parts; ParseError if a part or the end is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
@@ -260,13 +260,13 @@ def split_combined_answer(answer: bytes, least: int = 2) -> list[bytes]:
     return parts
 
 
-def parse_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
+def parse_oar_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
     """Parse the resources and jobs of an answer that begins with both."""
-    nodes, jobs, *_ = split_combined_answer(answer)
+    nodes, jobs, *_ = split_combined_oar_answer(answer)
     return parse_oar_resources(nodes), parse_oarstat_jobs(jobs)
 
 
-def parse_jobs_without_details(answer: bytes) -> list[OarJob]:
+def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
     """Parse the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
     return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
@@ -279,7 +279,7 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
             yield OarstatJobLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
 
 
-def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
+def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
     """Parse a job with the user and system times that its keepers recorded, by account."""
     job, _, usage = answer.partition(BREAK)
     used = {}
@@ -295,7 +295,7 @@ def parse_oar_resources(answer: bytes) -> list[OarResource]:
     return list(map(OarResource, _objects(answer)))
 
 
-def parse_property_names(answer: bytes) -> frozenset[str]:
+def parse_oar_property_names(answer: bytes) -> frozenset[str]:
     """Return the property names of all resources; ParseError without resources."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names

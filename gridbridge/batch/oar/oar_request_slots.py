@@ -64,21 +64,19 @@ def slots_per_node_in_pe_name(pe: str) -> int:
     return int(pe.rpartition("-")[2])
 
 
-def smallest_slot_alternative(
+def smallest_oar_slot_alternative(
     request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> OarSlotDistribution:
     """Return the smallest of the alternative slot distributions of a request."""
-    return request_slot_distributions(request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message)[
-        0
-    ]
+    return oar_slot_distributions(request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
 
 
-def requested_level_names(request: str) -> list[str]:
+def requested_oar_levels(request: str) -> list[str]:
     """Return the resource levels that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
-def request_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
+def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
     """Return the possible slot counts of a request, and their layout on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the

@@ -14,7 +14,7 @@ from gridbridge.batch.oar.oar_commands import (
     Argv,
     quote_for_sql,
     show_nodes_command,
-    time_limited_command,
+    time_limited_oar_command,
 )
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccess
@@ -53,7 +53,7 @@ LINES = (
 )
 
 
-def nodes_and_jobs_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
+def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
     """Build the query for nodes, our jobs, and a line for each other counted job.
 
     Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
@@ -69,7 +69,7 @@ def nodes_and_jobs_query_command(server: OarServerAccess, job_ids: Iterable[int]
     )
 
 
-def demand_query_command(server: OarServerAccess) -> Argv:
+def oar_demand_query_command(server: OarServerAccess) -> Argv:
     """Build the query for nodes, jobs with slots, one job of each request, and waiting lines.
 
     `oarstat` shows a job's request only with -f.
@@ -81,7 +81,7 @@ def demand_query_command(server: OarServerAccess) -> Argv:
     )
 
 
-def busy_nodes_query_command(server: OarServerAccess) -> Argv:
+def oar_busy_nodes_query_command(server: OarServerAccess) -> Argv:
     """Build the query for nodes and for jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
     return _answer(show_nodes_command(server), jobs)
@@ -100,7 +100,7 @@ def _numbers(ids: Iterable[int]) -> str:
 
 
 def _listed(server: OarServerAccess, condition: str, *how: str) -> Argv:
-    return time_limited_command(server, "oarstat", *how, "--sql", condition)
+    return time_limited_oar_command(server, "oarstat", *how, "--sql", condition)
 
 
 def _answer(*questions: Argv) -> Argv:

@@ -12,7 +12,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 
 HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False
-HERE = "this host"
+THIS_HOST = "this host"
 
 
 def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
@@ -46,7 +46,7 @@ def build_submission_command(server: OarServerAccess, spec: JobSpec) -> Argv:
 
 def host_of_oar_clients(server: OarServerAccess) -> str:
     """Return the host on which OAR's client programs run."""
-    return server.login.host if server.login else HERE
+    return server.login.host if server.login else THIS_HOST
 
 
 def query_oar_version(server: OarServerAccess) -> str:

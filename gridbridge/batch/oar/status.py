@@ -16,13 +16,13 @@ from gridbridge.batch.oar.oar_output import (
     DELETED,
     OarJob,
     OarResource,
-    parse_job_end_and_usage,
-    parse_jobs_without_details,
+    parse_oar_job_end_and_usage,
+    parse_oar_jobs_without_details,
+    parse_oar_property_names,
     parse_oar_resources,
     parse_oarstat_jobs,
     parse_oarstat_lines,
-    parse_property_names,
-    split_combined_answer,
+    split_combined_oar_answer,
 )
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.state_letters import render_queue_state_letters
@@ -65,9 +65,9 @@ def query_cluster_snapshot(
     most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, server_queries.nodes_and_jobs_query_command(server, job_ids, uncounted))
+    answer = _ask(server, server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, active, counted = split_combined_answer(answer, server_queries.PARTS_OF_STATUS)
+    nodes, waiting, active, counted = split_combined_oar_answer(answer, server_queries.PARTS_OF_STATUS)
     resources, jobs = parse_oar_resources(nodes), _latest(waiting, active)
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
@@ -100,8 +100,8 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 
     A job that was deleted before it started has no end.
     """
-    show = oar_commands.show_end_and_usage_command if server.ends else oar_commands.show_job_command
-    jobs, used = parse_job_end_and_usage(_ask(server, show(server, str(job_id))))
+    show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
+    jobs, used = parse_oar_job_end_and_usage(_ask(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
@@ -157,7 +157,7 @@ def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountA
 
 def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
-    jobs = {int(job.id): job for job in (*parse_jobs_without_details(waiting), *parse_oarstat_jobs(active))}
+    jobs = {int(job.id): job for job in (*parse_oar_jobs_without_details(waiting), *parse_oarstat_jobs(active))}
     return [jobs[number] for number in sorted(jobs)]
 
 
@@ -308,7 +308,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
-        resource=parse_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
+        resource=parse_oar_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
         pe=everything,
         project=everything,
         queue=everything,

@@ -6,7 +6,11 @@ depend on the hold wait for that.
 
 import time
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult, answer_to_failed_submission
+from gridbridge.batch.batch_submission_outcome import (
+    JobSubmissionOutcome,
+    JobSubmissionResult,
+    failed_submission_result,
+)
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
@@ -35,37 +39,37 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit_held_job(server: OarServerAccess, spec: JobSpec) -> SubmissionResult:
+def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; never raises for the server's answer or its absence."""
     if reason := oar_commands.explain_request_refusal(spec.request):
-        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     whole = write_job_file(spec, tells=bool(server.ends))
     try:
         answer = run_client(server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole)
     except CommandFailed as error:
-        return answer_to_failed_submission(error)
+        return failed_submission_result(error)
     return _read_answer(answer)
 
 
 def write_job_file(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that OAR's job runs: keeper.pl with its settings, then the script."""
     with open(oar_commands.KEEPER, "rb") as body:
-        header = oar_commands.job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
+        header = oar_commands.oar_job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
         return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionResult:
+def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     """Parse oarsub's answer; exit status 9 reports a killed job, but the held job still exists."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
-        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
+        return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())
     reason = _reason(words, answer.status)
     if answer.status in NOT_BEGUN:
-        return SubmissionResult(SubmissionOutcome.LATER, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.LATER, reason=reason)
     if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
-        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
-    return SubmissionResult(SubmissionOutcome.UNSURE, reason=reason)
+        return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
+    return JobSubmissionResult(JobSubmissionOutcome.UNSURE, reason=reason)
 
 
 def _reason(words: bytes, status: int) -> str:
@@ -140,9 +144,9 @@ def delete_array(server: OarServerAccess, array: str) -> None:
 
 def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
     """Delete the array tasks with these indices; ended tasks are no error."""
-    from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
+    from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 
-    ranges = parse_index_ranges(indices)
+    ranges = parse_array_index_ranges(indices)
     living = [
         job for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)) if not job.is_over
     ]

@@ -15,10 +15,10 @@ from gridbridge.errors import (
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
 from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_array_index_ranges,
     format_attempt_ranges,
-    format_index_ranges,
+    parse_array_index_ranges,
     parse_attempt_ranges,
-    parse_index_ranges,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import (
@@ -124,7 +124,7 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
 
 def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
     """Delete the tasks with these array indices; may be repeated."""
-    _delete(array, format_index_ranges(indices))
+    _delete(array, format_array_index_ranges(indices))
 
 
 def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
@@ -132,11 +132,11 @@ def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[ra
 
     May be repeated. RootLedgerUnreadable if root's ledger does not know the array.
     """
-    result = _call("delete-waiting", array, format_index_ranges(indices))
+    result = _call("delete-waiting", array, format_array_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
     if array.job_id and not answer:
         raise RootLedgerUnreadable(f"root's ledger has nothing of array {array.number}")
-    return parse_index_ranges(answer[1]) if answer[1:] else ()
+    return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def _delete(array: CampaignArray, *indices: str) -> int:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from gridbridge.cli import plot_files
 from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import TaskEndCounts
+from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts
 from gridbridge.model.status_report import replace_control_characters
 
 mpl.use("Agg")
@@ -22,14 +22,14 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
 def write_campaign_progress_plot(
-    campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
+    campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
     """Plot a campaign's progress into a file; StandardOutputUnwritable if it can't be written."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
 def campaign_progress_figure(
-    campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...]
+    campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
@@ -40,7 +40,7 @@ def campaign_progress_figure(
     return figure
 
 
-def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime) -> None:
+def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime) -> None:
     """Draw one step per cycle, since task ends are known by cycle only."""
     moments = sorted({end.at for end in ends})
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
@@ -58,7 +58,7 @@ def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], 
         axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
 
 
-def _sums(times: Sequence[datetime], ends: Sequence[TaskEndCounts]) -> list[int]:
+def _sums(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:
     """Return the number of tasks that had ended by each time."""
     by_moment: dict[datetime, int] = {}
     for end in ends:
@@ -68,12 +68,16 @@ def _sums(times: Sequence[datetime], ends: Sequence[TaskEndCounts]) -> list[int]
     return list(accumulate(steps))
 
 
-def _only_failed(end: TaskEndCounts) -> TaskEndCounts:
-    return TaskEndCounts(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
+def _only_failed(end: CampaignTaskEndCounts) -> CampaignTaskEndCounts:
+    return CampaignTaskEndCounts(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
 
 
 def _ahead(
-    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime, band: tuple[datetime, ...]
+    axes: Axes,
+    campaign: ShownCampaign,
+    ends: Sequence[CampaignTaskEndCounts],
+    now: datetime,
+    band: tuple[datetime, ...],
 ) -> None:
     """Draw the forecast of the campaign's end, from P50 to P90."""
     if len(band) != 2 or campaign.ended >= campaign.tasks:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
-from gridbridge.model.campaigns.published_tasks import SENT, PublishedTask
+from gridbridge.model.campaigns.published_tasks import SENT, PublishedCampaignTask
 from gridbridge.model.status_report import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
@@ -102,12 +102,12 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
     return lambda number: low <= number <= high
 
 
-def task_line(task: PublishedTask, parameters: Sequence[str]) -> str:
+def task_line(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
     """Return a task's line of text, with its parameters where they are known."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
-def further_attempt_lines(task: PublishedTask) -> list[str]:
+def further_attempt_lines(task: PublishedCampaignTask) -> list[str]:
     """Return a line for each further attempt of a task besides the attempt shown first."""
     return [
         COPY_ROW.format("  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt)
@@ -115,7 +115,9 @@ def further_attempt_lines(task: PublishedTask) -> list[str]:
     ]
 
 
-def print_task_lines(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
+def print_task_lines(
+    published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
+) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.print_line(TASK_HEAD)
@@ -135,13 +137,15 @@ def print_campaign_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: 
     _print_csv(SUMMARY_HEAD, map(campaign_summary_row, campaigns), is_headless)
 
 
-def print_tasks_csv(published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
+def print_tasks_csv(
+    published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
+) -> None:
     """Print tasks as comma-separated values."""
     rows = (_cells(task, parameters, is_whole=True) for task in published_tasks)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
-def task_json(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
+def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[str, object]:
     """Return a task's fields for JSON output."""
     row: dict[str, object] = {
         "task": task.number,
@@ -160,7 +164,7 @@ def task_json(task: PublishedTask, parameters: Sequence[str]) -> dict[str, objec
     return row
 
 
-def _cells(task: PublishedTask, parameters: Sequence[str], is_whole: bool = False) -> tuple[object, ...]:
+def _cells(task: PublishedCampaignTask, parameters: Sequence[str], is_whole: bool = False) -> tuple[object, ...]:
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s

@@ -8,29 +8,29 @@ from gridbridge.campaigns.tools import campaign_client, published_events_and_tas
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import VERBOSE, VERSION
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 SAID = {
-    OwnerRequestVerb.CANCEL: "cancelled",
-    OwnerRequestVerb.PAUSE: "paused",
-    OwnerRequestVerb.RESUME: "resumed",
-    OwnerRequestVerb.PURGE: "purged",
-    OwnerRequestVerb.CANCEL_TASK: "cancelled",
-    OwnerRequestVerb.ABANDON: "abandoned",
+    CampaignOwnerRequestVerb.CANCEL: "cancelled",
+    CampaignOwnerRequestVerb.PAUSE: "paused",
+    CampaignOwnerRequestVerb.RESUME: "resumed",
+    CampaignOwnerRequestVerb.PURGE: "purged",
+    CampaignOwnerRequestVerb.CANCEL_TASK: "cancelled",
+    CampaignOwnerRequestVerb.ABANDON: "abandoned",
 }
 
 NOT_DONE = {
-    OwnerRequestReply.UNKNOWN: "there is none of that id",
-    OwnerRequestReply.NOT_THEIRS: "it is another's",
-    OwnerRequestReply.NOT_ROOTS: "only root may abandon it",
-    OwnerRequestReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
-    OwnerRequestReply.NOT_PAUSED: "it is not paused",
-    OwnerRequestReply.PAUSED: "it is paused",
-    OwnerRequestReply.TERMINATED: "it has ended",
-    OwnerRequestReply.CANCELLED: "it is cancelled",
-    OwnerRequestReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
-    OwnerRequestReply.NO_TASK: "it has no such task",
-    OwnerRequestReply.TASK_ENDED: "that task has ended",
+    CampaignOwnerRequestReply.UNKNOWN: "there is none of that id",
+    CampaignOwnerRequestReply.NOT_THEIRS: "it is another's",
+    CampaignOwnerRequestReply.NOT_ROOTS: "only root may abandon it",
+    CampaignOwnerRequestReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
+    CampaignOwnerRequestReply.NOT_PAUSED: "it is not paused",
+    CampaignOwnerRequestReply.PAUSED: "it is paused",
+    CampaignOwnerRequestReply.TERMINATED: "it has ended",
+    CampaignOwnerRequestReply.CANCELLED: "it is cancelled",
+    CampaignOwnerRequestReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
+    CampaignOwnerRequestReply.NO_TASK: "it has no such task",
+    CampaignOwnerRequestReply.TASK_ENDED: "that task has ended",
 }
 
 
@@ -75,10 +75,14 @@ def griddel(
       griddel -j 12.7
     """
     words = [*numbers, *(listed.split(",") if listed else [])]
-    verbs = {OwnerRequestVerb.PAUSE: is_pause, OwnerRequestVerb.RESUME: is_resume, OwnerRequestVerb.PURGE: is_purge}
-    verbs[OwnerRequestVerb.ABANDON] = is_abandon
-    verbs[OwnerRequestVerb.CANCEL_TASK] = job is not None
-    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerRequestVerb.CANCEL]
+    verbs = {
+        CampaignOwnerRequestVerb.PAUSE: is_pause,
+        CampaignOwnerRequestVerb.RESUME: is_resume,
+        CampaignOwnerRequestVerb.PURGE: is_purge,
+    }
+    verbs[CampaignOwnerRequestVerb.ABANDON] = is_abandon
+    verbs[CampaignOwnerRequestVerb.CANCEL_TASK] = job is not None
+    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [CampaignOwnerRequestVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
         raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
@@ -93,12 +97,12 @@ def griddel(
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
         return runner_wait_messages.report_missing_runner_answer("griddel", error)
     for number, reply in answers.items():
-        if reply is OwnerRequestReply.DONE:
+        if reply is CampaignOwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
             output.print_line(f"{subject} {SAID[verb]}")
         else:
             output.print_error(f"griddel: campaign {number}: {NOT_DONE[reply]}")
-    return 0 if {*answers.values()} <= {OwnerRequestReply.DONE} else REFUSED
+    return 0 if {*answers.values()} <= {CampaignOwnerRequestReply.DONE} else REFUSED
 
 
 def _numbers(words: list[str]) -> tuple[int, ...]:

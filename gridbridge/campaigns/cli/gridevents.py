@@ -18,21 +18,21 @@ from gridbridge.model.campaigns.campaign_events import (
     SELF_HEALING_EVENTS,
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
 )
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
-    OwnerRequestReply.UNKNOWN: "there is none of that id",
-    OwnerRequestReply.NOT_THEIRS: "it is another's",
-    OwnerRequestReply.CLOSED: "it is closed",
-    OwnerRequestReply.CANCELLED: "its campaign is cancelled",
-    OwnerRequestReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
-    OwnerRequestReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
+    CampaignOwnerRequestReply.UNKNOWN: "there is none of that id",
+    CampaignOwnerRequestReply.NOT_THEIRS: "it is another's",
+    CampaignOwnerRequestReply.CLOSED: "it is closed",
+    CampaignOwnerRequestReply.CANCELLED: "its campaign is cancelled",
+    CampaignOwnerRequestReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    CampaignOwnerRequestReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
     " gridsub --retry-failed submits them anew",
-    OwnerRequestReply.ONE_TRY: "a test sends one task a cluster: submit it again",
-    OwnerRequestReply.NOT_TAKEN_UP: ("root does not let its campaign go on; the runner's log says why"),
+    CampaignOwnerRequestReply.ONE_TRY: "a test sends one task a cluster: submit it again",
+    CampaignOwnerRequestReply.NOT_TAKEN_UP: ("root does not let its campaign go on; the runner's log says why"),
 }
 
 
@@ -91,7 +91,9 @@ def gridevents(
         return REFUSED
     if is_fix or is_again:
         return _close(
-            events, OwnerRequestVerb.RESUBMIT if is_again else OwnerRequestVerb.FIX, _hint(campaign, is_again)
+            events,
+            CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX,
+            _hint(campaign, is_again),
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
@@ -113,10 +115,10 @@ def _hint(campaign: int | None, is_again: bool) -> str:
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
 
 
-def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str = "") -> int:
+def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hint: str = "") -> int:
     """Ask the runner to close events, and print the reply for each event."""
     numbers = tuple(event.number for event in events)
-    sent_again = {event.number for event in events if verb is OwnerRequestVerb.RESUBMIT and _has_tasks(event)}
+    sent_again = {event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _has_tasks(event)}
     if not numbers:
         output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
@@ -128,18 +130,25 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str 
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
         return runner_wait_messages.report_missing_runner_answer("gridevents", error)
     for number, reply in answers.items():
-        if reply is OwnerRequestReply.DONE:
+        if reply is CampaignOwnerRequestReply.DONE:
             output.print_line(f"Event {number} closed")
             if number in sent_again:
                 output.print_line(f"Event {number}: its tasks are sent again")
         else:
             output.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
-    return 0 if {*answers.values()} - {OwnerRequestReply.NOT_AGAIN} == {OwnerRequestReply.DONE} else REFUSED
+    return (
+        0
+        if {*answers.values()} - {CampaignOwnerRequestReply.NOT_AGAIN} == {CampaignOwnerRequestReply.DONE}
+        else REFUSED
+    )
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
     """Say whether an event concerns failed tasks, or tasks with unknown outcome."""
-    return event.kind is CampaignEventKind.TASK or event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)
+    return event.kind is CampaignEventSubject.TASK or event.code in (
+        CampaignEventCode.DROPPED,
+        CampaignEventCode.DISPUTED,
+    )
 
 
 def _changes(options: Mapping[str, Any]) -> bool:
@@ -176,7 +185,7 @@ def print_events(
 
 def _cure(event: CampaignEvent) -> str:
     """Say how the campaign's owner can close the event."""
-    if event.kind is CampaignEventKind.TASK:
+    if event.kind is CampaignEventSubject.TASK:
         return (
             f"when it is put right: gridevents -c {event.campaign} -r has the failed tasks tried"
             f" again, gridevents -e {event.number} -f only closes it"

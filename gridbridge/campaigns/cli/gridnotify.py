@@ -10,15 +10,15 @@ from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, Runne
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
 from gridbridge.model.status_report import replace_control_characters
 
 NOT_DONE = {
-    OwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
-    OwnerRequestReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
-    OwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
-    OwnerRequestReply.WRONG: "the service takes no such subscription",
+    CampaignOwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    CampaignOwnerRequestReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    CampaignOwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
+    CampaignOwnerRequestReply.WRONG: "the service takes no such subscription",
 }
 NO_PROGRAM = "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
 ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
@@ -101,11 +101,11 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
     if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
-    verb = OwnerRequestVerb.UNSUBSCRIBE if is_end else OwnerRequestVerb.SUBSCRIBE
+    verb = CampaignOwnerRequestVerb.UNSUBSCRIBE if is_end else CampaignOwnerRequestVerb.SUBSCRIBE
     answer = campaign_client.change_own_subscription(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
-    if answer is not OwnerRequestReply.DONE:
+    if answer is not CampaignOwnerRequestReply.DONE:
         output.print_error(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
     if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):

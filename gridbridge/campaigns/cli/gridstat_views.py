@@ -13,7 +13,7 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
 from gridbridge.model.status_report import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
@@ -152,7 +152,7 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
     output.print_line(path)
 
 
-def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
+def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
     from gridbridge.campaigns.tools import own_task_outputs  # its imports are slow
 
     stream = own_task_outputs.ERR if is_error else own_task_outputs.OUT
@@ -169,7 +169,7 @@ def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
     return 0 if texts else 1
 
 
-def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str], list[str]]:
+def _errors(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[int, str], list[str]]:
     from gridbridge.campaigns.tools import own_task_outputs
 
     try:
@@ -180,7 +180,10 @@ def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str]
 
 
 def _print_failed(
-    tasks: Sequence[PublishedTask], parameters: Sequence[str], texts: dict[int, str], view: GridstatOutputOptions
+    tasks: Sequence[PublishedCampaignTask],
+    parameters: Sequence[str],
+    texts: dict[int, str],
+    view: GridstatOutputOptions,
 ) -> None:
     if not view.is_headless:
         output.print_line(campaign_table.TASK_HEAD)

@@ -16,11 +16,11 @@ from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.transfer.cluster_offers_for_request import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
-from gridbridge.model.campaigns.admission import AdmissionResult
+from gridbridge.model.campaigns.admission import CampaignAdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterAnswer
@@ -57,14 +57,14 @@ class CampaignPreviewAtCluster:
 class SubmissionPreview:
     """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
 
-    admitted: AdmissionResult
+    admitted: CampaignAdmissionResult
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
     before: int  # waiting tasks of other campaigns, which are served first
 
 
 def preview_tasks_by_cluster(
-    parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
+    parsed: ParsedJdl, admission: CampaignAdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
     """Return how many tasks of an admitted campaign each cluster would get now."""
     policy = _policy(admission.jdl, path)
@@ -81,7 +81,7 @@ def preview_tasks_by_cluster(
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
-        name: ClusterCapacity(free_slots=slots, is_drained=name in drained, is_stressed=name in stressed)
+        name: ClusterCapacityForCampaigns(free_slots=slots, is_drained=name in drained, is_stressed=name in stressed)
         for name, slots in free.items()
         if slots is not None and not lacks[name] and not unknown[name]
     }
@@ -144,7 +144,7 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
     return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None
 
 
-def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
+def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -> CampaignCycleSituation:
     """Return a cycle's situation with this campaign alone, as if its prologues had succeeded."""
     ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
     campaign = Campaign(
@@ -163,13 +163,13 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCy
 
 def _stressed(folder: str) -> tuple[str, ...]:
     """Return the clusters that were under stress in the runner's last cycle."""
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:

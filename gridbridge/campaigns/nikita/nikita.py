@@ -33,21 +33,21 @@ from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
 )
 from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
-from gridbridge.decisions.campaigns.task_preemption_planning import group_victims_by_array
+from gridbridge.decisions.campaigns.task_preemption_planning import preemption_deletions_by_array
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
-    ArrayCancellation,
+    ArrayTaskDeletion,
     ArrayTasksInSameState,
-    CancellationReason,
     NikitaDeletionPlan,
+    NikitaDeletionReason,
     NikitaSituation,
     NikitaTimeouts,
 )
-from gridbridge.model.campaigns.preemption import BlockedLocalRequest, PreemptedTasks
+from gridbridge.model.campaigns.preemption import BlockedLocalRequest, TasksPreemptedForRequest
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS
@@ -186,17 +186,17 @@ class NikitaDeletionCycle:
             if now := self._crowds.still(way):
                 self._make_way(now)
 
-    def _make_way(self, way: PreemptedTasks) -> None:
+    def _make_way(self, way: TasksPreemptedForRequest) -> None:
         """Preempt tasks for a blocked local request."""
         self._ways.put(way, self._clock.now())
-        for wipe in group_victims_by_array(way):
+        for wipe in preemption_deletions_by_array(way):
             self._marks.put(wipe)
             self._delete(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
         lacked, tasks = ",".join(way.lacked), len(way.tasks)
         _log.info("event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked)
 
-    def _delete(self, wipe: ArrayCancellation) -> None:
+    def _delete(self, wipe: ArrayTaskDeletion) -> None:
         """Delete tasks; the next cycle retries a failed deletion of tasks that still exist."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
@@ -207,7 +207,7 @@ class NikitaDeletionCycle:
         except GridbridgeError as error:
             self._tell_not_wiped(wipe, error)
 
-    def _delete_waiting(self, array: CampaignArray, wipe: ArrayCancellation) -> None:
+    def _delete_waiting(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
         """Delete waiting tasks, and remove the marks of tasks that have started.
 
         The new mark of a deleted task says that it never started, so that nobody waits for an
@@ -217,10 +217,10 @@ class NikitaDeletionCycle:
         if begun:
             self._marks.remove(replace(wipe, places=begun))
         if waiting := _without(wipe.places, begun):
-            held = CancellationReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else CancellationReason.NEVER_BEGAN
+            held = NikitaDeletionReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else NikitaDeletionReason.NEVER_BEGAN
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
-    def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
+    def _tell_not_wiped(self, wipe: ArrayTaskDeletion, error: GridbridgeError) -> None:
         if isinstance(error, OwnerCallPostponement):
             return  # the hung call is logged elsewhere
         name = f"{wipe.campaign}.{wipe.array}"

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
-from gridbridge.decisions.campaigns.task_preemption_planning import is_same_local_request
+from gridbridge.decisions.campaigns.task_preemption_planning import is_preemption_for_request
 from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaSituation
 from gridbridge.model.campaigns.preemption import BlockedLocalRequest
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
@@ -31,7 +31,7 @@ def nikita_journal_entry(
 def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
     """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
-        if any(request.cluster == way.cluster and is_same_local_request(request.asked, way) for way in plan.ways):
+        if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways):
             yield request
 
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files, clocks_at_last_nikita_cycle
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
-from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
+from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -24,18 +24,18 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
     ArrayTasksInSameState,
-    CancellationReason,
     ClockJump,
     HostClockReadings,
+    NikitaDeletionReason,
     TaskDeletionMark,
 )
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.preemption import (
     BlockedLocalRequest,
     CampaignArrayJob,
     CellRequestsAndResources,
     LocalRequestId,
-    PreemptedTasks,
+    TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
@@ -49,7 +49,7 @@ from gridbridge.state.database import StateFile
 TO_GO = (
     *REASONS_IF_STILL_WAITING,
     *REASONS_HELD_FIRST,
-    CancellationReason.UNWANTED,
+    NikitaDeletionReason.UNWANTED,
 )  # reasons that also delete held tasks, since nikita may hold tasks
 NOTHING = CellRequestsAndResources()
 KEPT = timedelta(days=7)  # age after which preemptions for a job are forgotten
@@ -79,7 +79,7 @@ def campaign_tasks_in_snapshots(
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
             if not is_kept and (since := _since(array, row, campaign)):
-                yield from _split(array, campaign, row, shift_by_clock_jumps(since, jumps), of_array)
+                yield from _split(array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array)
             elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
@@ -110,7 +110,7 @@ def _split(
     array: CampaignArray, campaign: Campaign, row: JobListRow, since: datetime, marks: Mapping[int, TaskDeletionMark]
 ) -> Iterator[ArrayTasksInSameState]:
     """Yield the tasks of a row, grouped by their cancellation mark."""
-    by_mark: dict[CancellationReason | None, list[range]] = {}
+    by_mark: dict[NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
@@ -138,7 +138,7 @@ def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
     return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
-def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tuple[CancellationReason | None, range]]:
+def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tuple[NikitaDeletionReason | None, range]]:
     """Split array indices into runs with the same cancellation mark."""
     if not marks:
         yield None, indices
@@ -177,26 +177,26 @@ class BlockedLocalJobFinder:
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = rules.select_recently_served_requests(self._ways.tried(now - KEPT), now)
+        recent = rules.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
     def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedLocalRequest]:
         """Yield the blocked requests of one cluster, with the hosts where each could start."""
         cell = self._ask(cluster)
-        for request in rules.find_blocked_requests(cluster, cell, self._ours[cluster], recent):
+        for request in rules.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
             names = self._could_start(cluster, request.asked)
             hosts = tuple(host for host in request.places if host.name in names)
             if hosts:
                 yield replace(request, places=hosts)
 
-    def still(self, way: PreemptedTasks) -> PreemptedTasks | None:
+    def still(self, way: TasksPreemptedForRequest) -> TasksPreemptedForRequest | None:
         """Ask the cluster again; return the preemption that is still needed, or None."""
         return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
-        shows = adapter_of_cluster(where).shows_crowd
+        shows = batch_adapter_of_cluster(where).shows_crowd
         try:
             return shows.query_blocked_jobs(where) if shows else NOTHING
         except GridbridgeError as error:
@@ -205,7 +205,7 @@ class BlockedLocalJobFinder:
 
     def _could_start(self, cluster: str, shortage: WaitingLocalRequest) -> frozenset[str]:
         where = configured_cluster_address(self._policy, cluster)
-        shows = adapter_of_cluster(where).shows_crowd
+        shows = batch_adapter_of_cluster(where).shows_crowd
         try:
             return shows.query_possible_instances(where, shortage) if shows else frozenset()
         except GridbridgeError as error:
@@ -268,7 +268,7 @@ class NikitaCancelRequestHandler:
     def take(self) -> int:
         """Carry out cancel requests unless a runner is running; return their number."""
         names = campaign_files.list_campaign_inbox_files(self._folder)
-        listed = campaign_files.list_request_files_of_verb(names, OwnerRequestVerb.CANCEL, self._folder)
+        listed = campaign_files.list_request_files_of_verb(names, CampaignOwnerRequestVerb.CANCEL, self._folder)
         if not listed:
             return 0
         with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
@@ -277,7 +277,7 @@ class NikitaCancelRequestHandler:
 
     def _answer(self, request: CampaignOwnerRequest) -> bool:
         """Answer a cancel request; leave a faulty request to the runner."""
-        does: dict[OwnerRequestVerb, Do] = {OwnerRequestVerb.CANCEL: self._requests.do}
+        does: dict[CampaignOwnerRequestVerb, Do] = {CampaignOwnerRequestVerb.CANCEL: self._requests.do}
         try:
             return execute_owner_request(request, does, self._folder, self._published)
         except Exception as error:

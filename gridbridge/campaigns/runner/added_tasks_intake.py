@@ -8,7 +8,7 @@ from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFil
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
-from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TasksAddedToCampaign
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.status_report import number_with_noun
@@ -40,7 +40,7 @@ class AddedTasksIntake:
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> AddedTasks | str:
+    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> TasksAddedToCampaign | str:
         """Store a file of added tasks as a part of its campaign; return the part or a refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
@@ -74,8 +74,8 @@ class AddedTasksIntake:
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
-    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AddedTasks:
-        part = AddedTasks(
+    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> TasksAddedToCampaign:
+        part = TasksAddedToCampaign(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
             tasks=new_file.tasks,

@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign import (
     RootLedgerArray,
     TaskAttempt,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignTaskSend, TaskCountByExclusions
 from gridbridge.shell.clock import Clock
 
@@ -89,7 +89,7 @@ class _Pause:
 class OwnerCallTimeBudget:
     """Limits the time that each owner's calls at each cluster may take."""
 
-    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: FailuresSection) -> None:
+    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures

@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.competing_attempts import (
     mark_ended_attempts_as_copies,
     select_final_task_ends,
 )
-from gridbridge.decisions.campaigns.cycle_plan_transactions import split_plan_into_transactions
+from gridbridge.decisions.campaigns.cycle_plan_transactions import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
@@ -86,7 +86,7 @@ class TaskAndCampaignEndRecorder:
 
     def all(self, plan: CampaignCyclePlan) -> None:
         """Record a cycle's ends in batches; other programs may write between two batches."""
-        *first, last = split_plan_into_transactions(plan)
+        *first, last = split_cycle_plan_by_transaction(plan)
         for portion in first:
             with self._database.transaction():
                 self.ends(portion)

@@ -15,10 +15,10 @@ from gridbridge.decisions.campaigns.completion_forecast import (
     summarize_forecast_errors,
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
-    CampaignProgress,
+    CampaignProgressForForecast,
     CampaignRunTimesAtCluster,
     HalfwayForecast,
 )
@@ -52,7 +52,7 @@ class CampaignCompletionForecasts:
         self._clock = clock
         self._pause_s = pause_s
         self._made: dict[int, _DatedForecast] = {}
-        self._there: dict[int, list[ListedTaskCounts]] = {}
+        self._there: dict[int, list[ListedCampaignTaskCounts]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
@@ -124,7 +124,7 @@ class CampaignCompletionForecasts:
         services = self._services(campaign, elapsed, now)
         views = self._there.get(campaign.number, ())
         tasks_left = situation.waiting.get(campaign.number, 0) + sum(view.waiting for view in views)
-        progress = CampaignProgress(left=tasks_left, services=services, pause_s=self._pause_s)
+        progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
         return _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
 
     def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[CampaignRunTimesAtCluster, ...]:

@@ -34,10 +34,10 @@ from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt
-from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventKind
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection, RunnerSection
+from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.status_report import number_with_noun
 from gridbridge.model.transfer_message import shorten_reason_for_storage
@@ -55,7 +55,7 @@ ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads its answ
 MOST_REFUSAL = 4000  # most characters of a refusal, which may quote the file
 NOBODY = -1  # uid that stands for the sender of an unreadable file
 NO_WISHES = NotificationsSection()
-USUAL = RunnerSection()
+USUAL = CampaignRunnerSection()
 MB = 1_000_000
 
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class CampaignAndRequestIntake:
         published: str = PUBLISHED,
         rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = admission_rules.load_site_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
-        limits: RunnerSection = USUAL,
+        limits: CampaignRunnerSection = USUAL,
         begin: Begin = ignore_campaigns_to_change,
         watched: str = RUNNER_CLOCKS,
     ) -> None:
@@ -86,7 +86,9 @@ class CampaignAndRequestIntake:
             database, clock, folder, published, begin=begin, register=self._given
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
-        self._does: dict[OwnerRequestVerb, Do] = dict.fromkeys(CampaignOwnerRequestHandler.VERBS, self._requests.do)
+        self._does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(
+            CampaignOwnerRequestHandler.VERBS, self._requests.do
+        )
         self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
         self._parts = AddedTasksIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
@@ -202,7 +204,7 @@ class CampaignAndRequestIntake:
         The published task states are newer than the restored state file.
         """
         event = new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
+            CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
         )
         self._events.open_once(replace(event, why=why))
         published_campaign_files.mark_campaigns_being_published(
@@ -346,7 +348,7 @@ class CampaignAndRequestIntake:
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:
-            return rules.explain_rule_violation(self._rules(), candidate)
+            return rules.explain_admission_violation(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
 

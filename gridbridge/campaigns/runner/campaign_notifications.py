@@ -13,10 +13,14 @@ from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecord
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.decisions.campaigns import notification_composition as rules
-from gridbridge.decisions.campaigns.notification_composition import is_channel_configured
+from gridbridge.decisions.campaigns.notification_composition import is_notify_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     CampaignNotification,
@@ -37,7 +41,11 @@ ONE = 0  # key of the reply in an answer
 class SubscriptionRequestHandler:
     """Executes requests about a person's own notification subscriptions."""
 
-    VERBS = (OwnerRequestVerb.SUBSCRIBE, OwnerRequestVerb.UNSUBSCRIBE, OwnerRequestVerb.SUBSCRIPTIONS)
+    VERBS = (
+        CampaignOwnerRequestVerb.SUBSCRIBE,
+        CampaignOwnerRequestVerb.UNSUBSCRIBE,
+        CampaignOwnerRequestVerb.SUBSCRIPTIONS,
+    )
 
     def __init__(self, database: StateFile, clock: Clock, policy: NotificationsSection, folder: str) -> None:
         self._subscriptions = NotificationSubscriptionRows(database)
@@ -47,38 +55,38 @@ class SubscriptionRequestHandler:
 
     def do(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
         """Execute a request and return its answer; repeating a request is safe."""
-        if request.verb is OwnerRequestVerb.SUBSCRIPTIONS:
+        if request.verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS:
             subscriptions = self._subscriptions.of(request.uid)
             return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
         subscription = self._checked(request)
-        if isinstance(subscription, OwnerRequestReply):
+        if isinstance(subscription, CampaignOwnerRequestReply):
             return {str(ONE): subscription}
-        act = self._subscribe if request.verb is OwnerRequestVerb.SUBSCRIBE else self._unsubscribe
+        act = self._subscribe if request.verb is CampaignOwnerRequestVerb.SUBSCRIBE else self._unsubscribe
         return {str(ONE): act(subscription)}
 
-    def _subscribe(self, subscription: NotificationSubscription) -> OwnerRequestReply:
-        if not is_channel_configured(subscription.way, self._policy):
-            return OwnerRequestReply.NO_WAY
+    def _subscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
+        if not is_notify_channel_configured(subscription.way, self._policy):
+            return CampaignOwnerRequestReply.NO_WAY
         existing = self._subscriptions.of(subscription.uid)
         is_new = all(
             (earlier.way, earlier.identity) != (subscription.way, subscription.identity) for earlier in existing
         )
         if is_new and len(existing) >= MOST:
-            return OwnerRequestReply.TOO_MANY
+            return CampaignOwnerRequestReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
             campaign_files.keep_subscription_file_for_root(subscription.token, self._folder)
         if before and before.token != subscription.token:
             campaign_files.remove_root_subscription_file(before.token, self._folder)
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
-    def _unsubscribe(self, subscription: NotificationSubscription) -> OwnerRequestReply:
+    def _unsubscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
         before = self._subscriptions.remove(subscription)
         if before:
             campaign_files.remove_root_subscription_file(before.token, self._folder)
-        return OwnerRequestReply.DONE if before else OwnerRequestReply.UNKNOWN
+        return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
-    def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | OwnerRequestReply:
+    def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | CampaignOwnerRequestReply:
         """Return the requested subscription, or the refusal of an invalid request.
 
         The request is untrusted: any program may have written it.
@@ -86,11 +94,11 @@ class SubscriptionRequestHandler:
         try:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
-            return OwnerRequestReply.WRONG
+            return CampaignOwnerRequestReply.WRONG
         # root can't subscribe a program: no program runs as root
         is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
-            return OwnerRequestReply.WRONG
+            return CampaignOwnerRequestReply.WRONG
         now = self._clock.now()
         return NotificationSubscription(
             uid=request.uid,
@@ -190,7 +198,7 @@ class CampaignNotifier:
 
         Otherwise the subscriber would get no message until that time.
         """
-        corrected = rules.correct_subscription_times(subscription, now, self._policy)
+        corrected = rules.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
         return corrected
@@ -201,7 +209,7 @@ class CampaignNotifier:
             events.append(rules.build_event_notification(event, self._campaigns.find(event.campaign)))
         campaigns = self._subscriptions.campaigns(since)
         events += [
-            rules.build_campaign_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
+            rules.build_start_or_end_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
         ]
         return [event for event in events if event]
 

@@ -24,12 +24,12 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaigns,
 )
 from gridbridge.model.campaigns.published_tasks import (
-    PublishedTask,
-    TaskEndCounts,
-    count_ended_task,
-    sum_task_end_counts,
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
+    counts_of_one_ended_task,
+    sum_task_end_counts_by_cluster,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
@@ -95,11 +95,11 @@ class CampaignPublisher:
     def show_cycle(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the capacities that a cycle saw, and the reasons for its decisions."""
         free = {name: room.free_slots for name, room in situation.room.items()}
-        reasons = send_explanation.explain_task_sends(situation, plan)
+        reasons = send_explanation.explain_campaign_task_sends(situation, plan)
         stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
         now = self._clock.now()
         for_besteffort = {name: room.free(is_besteffort=True) for name, room in situation.room.items()}
-        cycle = ShownTaskSendReasons(
+        cycle = ShownTaskSendExplanations(
             at=now, free_slots=free, besteffort_slots=for_besteffort, reasons=reasons, stressed=stressed
         )
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
@@ -143,17 +143,17 @@ class CampaignPublisher:
                 continue
             of_part = touched[attempt.campaign, attempt.task // A_FILE]
             of_part.update(() if attempt.outcome is TaskAttemptOutcome.COPY else (attempt.task,))
-        ends: dict[int, list[TaskEndCounts]] = defaultdict(list)
+        ends: dict[int, list[CampaignTaskEndCounts]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
             state = self._state(campaign)
-            ends[campaign] += (count_ended_task(task, now, state) for task in shown if task.has_ended)
+            ends[campaign] += (counts_of_one_ended_task(task, now, state) for task in shown if task.has_ended)
             if are_asked:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
             published_campaign_files.append_published_task_end_counts(
-                campaign, sum_task_end_counts(task_ends, now), self._folder
+                campaign, sum_task_end_counts_by_cluster(task_ends, now), self._folder
             )
 
     def _show_whole(self, campaign: int) -> None:
@@ -164,15 +164,15 @@ class CampaignPublisher:
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
-            ends = (count_ended_task(task, now, state) for task in shown if task.has_ended)
-            counted = sum_task_end_counts((*counted, *ends), now)
+            ends = (counts_of_one_ended_task(task, now, state) for task in shown if task.has_ended)
+            counted = sum_task_end_counts_by_cluster((*counted, *ends), now)
         published_campaign_files.append_published_task_end_counts(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
         stored_campaign = self._campaigns.find(campaign)
         return stored_campaign.state if stored_campaign else None
 
-    def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
+    def _show_part(self, campaign: int, part: int) -> tuple[PublishedCampaignTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
         published_campaign_files.publish_campaign_task_file(campaign, part, shown, self._folder)
@@ -193,9 +193,9 @@ def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[st
     return counts
 
 
-def _failed(task: PublishedTask, at: datetime) -> TaskEndCounts:
+def _failed(task: PublishedCampaignTask, at: datetime) -> CampaignTaskEndCounts:
     """Return the counters of a failed task that will be retried."""
-    return replace(count_ended_task(task, at), failed=1)
+    return replace(counts_of_one_ended_task(task, at), failed=1)
 
 
 def _shown(campaign: Campaign, events: int, open_clusters: Set[str]) -> ShownCampaign:

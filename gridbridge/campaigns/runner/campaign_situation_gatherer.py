@@ -65,9 +65,9 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
-    LastPrologueAttempt,
-    ListedTaskCounts,
+    ClusterCapacityForCampaigns,
+    LastPrologueOrEpilogueAttempt,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_WAITING
@@ -206,11 +206,13 @@ class CampaignSituationGatherer:
 
     def _count_tasks(
         self, arrays: Iterable[CampaignArray], answers: Mapping[str, ClusterSnapshot]
-    ) -> tuple[ListedTaskCounts, ...]:
+    ) -> tuple[ListedCampaignTaskCounts, ...]:
         sections = self._policy.campaigns
         return count_listed_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
-    def _room(self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> Mapping[str, ClusterCapacity]:
+    def _room(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> Mapping[str, ClusterCapacityForCampaigns]:
         """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
@@ -408,7 +410,7 @@ def _at_clusters(arrays: Iterable[CampaignArray], clusters: Container[str]) -> l
     return [array for array in arrays if array.cluster in clusters]
 
 
-def _of_tasks(arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueAttempt]) -> list[CampaignArray]:
+def _of_tasks(arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueOrEpilogueAttempt]) -> list[CampaignArray]:
     once = {(step.campaign, step.array) for step in steps}
     return [array for array in arrays if (array.campaign, array.number) not in once]
 

@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -30,7 +30,7 @@ Answers = Mapping[str, ClusterSnapshot]
 class CampaignStragglerFinder:
     """Gathers the straggler tails of campaigns that allow speculative attempts."""
 
-    def __init__(self, campaigns: CampaignRows, limits: FinalizeSection) -> None:
+    def __init__(self, campaigns: CampaignRows, limits: FinalizeSpeculationSection) -> None:
         self._campaigns = campaigns
         self._tries = TaskAttemptRows(campaigns.database, campaigns)
         self._limits = limits

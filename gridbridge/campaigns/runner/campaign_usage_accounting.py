@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    DecayedUsage,
+    DecayedCampaignUsage,
     FairShareInputs,
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -35,7 +35,7 @@ class FairShareUsageAccounting:
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
-        self._read: tuple[DecayedUsage, ...] | None = None  # usage read in this cycle
+        self._read: tuple[DecayedCampaignUsage, ...] | None = None  # usage read in this cycle
 
     def gather(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
         """Return the fair-share data of unfinished campaigns: usage, groups, mean durations."""
@@ -72,28 +72,30 @@ class FairShareUsageAccounting:
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         return {owner: local_host_facts.groups_of_account(owner) for owner in owners}
 
-    def _with_used(self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]) -> tuple[Campaign, ...]:
+    def _with_used(
+        self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedCampaignUsage, ...]
+    ) -> tuple[Campaign, ...]:
         """Return the unfinished campaigns, and ended ones with usage if fair share is on."""
         if self._section.share_by is FairShareUnit.NONE:
             return unfinished
         ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
         return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
 
-    def _now(self, usage: DecayedUsage) -> DecayedUsage:
+    def _now(self, usage: DecayedCampaignUsage) -> DecayedCampaignUsage:
         return decay_usage(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
-    def _nothing(self, campaign: int, cluster: str) -> DecayedUsage:
-        return DecayedUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
+    def _nothing(self, campaign: int, cluster: str) -> DecayedCampaignUsage:
+        return DecayedCampaignUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
 
 
-def _by_campaign(usages: Iterable[DecayedUsage]) -> dict[int, float]:
+def _by_campaign(usages: Iterable[DecayedCampaignUsage]) -> dict[int, float]:
     totals: dict[int, float] = {}
     for usage in usages:
         totals[usage.campaign] = totals.get(usage.campaign, 0.0) + usage.used_s
     return totals
 
 
-def _means(usages: Iterable[DecayedUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
     """Return the mean duration of successful tasks by campaign and cluster.
 
     A cluster where tasks ran and none succeeded gets a very long duration, so it comes last.

@@ -8,7 +8,7 @@ from math import inf, isfinite
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacity, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import ClusterArrayLimits
 from gridbridge.model.policy import Policy
@@ -36,11 +36,11 @@ def campaign_capacity_by_cluster(
     stress: Mapping[str, float],
     limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
-) -> dict[str, ClusterCapacity]:
+) -> dict[str, ClusterCapacityForCampaigns]:
     """Return by cluster the capacity from its snapshot, limits and campaign settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
-        name: ClusterCapacity(
+        name: ClusterCapacityForCampaigns(
             free_slots=snapshot.free_slots,
             besteffort_slots=snapshot.besteffort_slots,
             max_slots=count_usable_slots(snapshot),
@@ -98,7 +98,7 @@ def count_listed_tasks_by_cluster(
     answers: Answers,
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
-) -> tuple[ListedTaskCounts, ...]:
+) -> tuple[ListedCampaignTaskCounts, ...]:
     """Count listed tasks by campaign and cluster; `used` has the clusters' settings."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
@@ -129,12 +129,12 @@ def elapsed_seconds_of_running_tasks(
 
 def _count(
     arrays: tuple[CampaignArray, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
-) -> ListedTaskCounts:
+) -> ListedCampaignTaskCounts:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     able = [((now - array.intended_at).total_seconds(), row) for array, row in waiting if row.state.can_start]
     running = [row for _, row in rows if row.state.has_begun]
-    return ListedTaskCounts(
+    return ListedCampaignTaskCounts(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
         waiting=_tasks(row for _, row in waiting),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TypeVar
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.acts.array_submission import array_job_name, snapshot_without_foreign_jobs
@@ -109,7 +109,7 @@ def _query_cluster(
     where: Away, name: str, sent: CampaignJobsAtCluster, queues: tuple[str, ...]
 ) -> SharedClusterSnapshot:
     try:
-        snapshot, _ = status_adapter(where).query_cluster_snapshot(where, name, sent.jobs, queues, sent.jobs)
+        snapshot, _ = cluster_status_reader(where).query_cluster_snapshot(where, name, sent.jobs, queues, sent.jobs)
         return SharedClusterSnapshot(snapshot=snapshot)
     except (GridbridgeError, OSError) as error:
         return SharedClusterSnapshot(trouble=describe_error(error))
@@ -183,7 +183,7 @@ def _of_each_cluster(
 def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
     """Return the adapter that reports an array's ends, and its cluster's address."""
     where = configured_cluster_address(policy, array.cluster)
-    system = adapter_of_cluster(where).array_ends
+    system = batch_adapter_of_cluster(where).array_ends
     assert system  # campaigns use only clusters whose system accepts arrays
     return system, where
 
@@ -215,7 +215,7 @@ class ClusterArrayLimitCache:
     def _ask(self, name: str) -> bool:
         """Query one cluster's limits; False if the query failed."""
         where = configured_cluster_address(self._policy, name)
-        system = adapter_of_cluster(where).array_ends
+        system = batch_adapter_of_cluster(where).array_ends
         if not system:
             return True
         try:

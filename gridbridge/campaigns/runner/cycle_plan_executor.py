@@ -28,9 +28,9 @@ from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_arra
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
@@ -53,7 +53,7 @@ class CampaignPlanExecutor:
         database: StateFile,
         observations: CycleStatisticsRecorder,
         clock: Clock,
-        failures: FailuresSection,
+        failures: CampaignFailuresSection,
         acts: CampaignArrayCommands = array_submission,
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
@@ -127,11 +127,11 @@ class CampaignPlanExecutor:
     def _mark_unneeded(self, array: CampaignArray) -> None:
         """Mark the only task of an array, so that nikita deletes the task if it still waits."""
         self._marks.put(
-            ArrayCancellation(
+            ArrayTaskDeletion(
                 campaign=array.campaign,
                 array=array.number,
                 cluster=array.cluster,
-                wiped_for=CancellationReason.UNNEEDED,
+                wiped_for=NikitaDeletionReason.UNNEEDED,
                 places=(range(1, 2),),
             )
         )

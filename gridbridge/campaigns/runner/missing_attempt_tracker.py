@@ -11,7 +11,11 @@ from gridbridge.campaigns.store.deleted_and_missing_task_rows import Place, Task
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
-from gridbridge.model.campaigns.task_attempt_ranges import format_index_ranges, group_into_ranges, parse_index_ranges
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_array_index_ranges,
+    group_into_ranges,
+    parse_array_index_ranges,
+)
 from gridbridge.model.fixed_paths import RUNNER_RAN
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -68,7 +72,7 @@ class MissingAttemptTracker:
         of = {(array.campaign, array.number) for array in arrays}
         self._ran = {key: indices for key, indices in self._ran.items() if key in of}
         ran = {
-            f"{campaign}.{array}": format_index_ranges(group_into_ranges(indices))
+            f"{campaign}.{array}": format_array_index_ranges(group_into_ranges(indices))
             for (campaign, array), indices in self._ran.items()
         }
         raw = json.dumps(ran).encode()
@@ -141,4 +145,4 @@ def _array(of: str) -> Key:
 
 
 def _indices(text: str) -> frozenset[int]:
-    return frozenset(index for indices in parse_index_ranges(text) for index in indices)
+    return frozenset(index for indices in parse_array_index_ranges(text) for index in indices)

@@ -30,25 +30,29 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 AS_IT_IS = {
-    CampaignState.IN_TREATMENT: OwnerRequestReply.NOT_PAUSED,
-    CampaignState.PAUSED: OwnerRequestReply.PAUSED,
-    CampaignState.TERMINATED: OwnerRequestReply.TERMINATED,
-    CampaignState.CANCELLED: OwnerRequestReply.CANCELLED,
+    CampaignState.IN_TREATMENT: CampaignOwnerRequestReply.NOT_PAUSED,
+    CampaignState.PAUSED: CampaignOwnerRequestReply.PAUSED,
+    CampaignState.TERMINATED: CampaignOwnerRequestReply.TERMINATED,
+    CampaignState.CANCELLED: CampaignOwnerRequestReply.CANCELLED,
 }
 NEXT = {
-    (CampaignState.IN_TREATMENT, OwnerRequestVerb.PAUSE): CampaignState.PAUSED,
-    (CampaignState.PAUSED, OwnerRequestVerb.RESUME): CampaignState.IN_TREATMENT,
+    (CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE): CampaignState.PAUSED,
+    (CampaignState.PAUSED, CampaignOwnerRequestVerb.RESUME): CampaignState.IN_TREATMENT,
 }
-OF_EVENTS = (OwnerRequestVerb.FIX, OwnerRequestVerb.RESUBMIT)
+OF_EVENTS = (CampaignOwnerRequestVerb.FIX, CampaignOwnerRequestVerb.RESUBMIT)
 TRUSTING = {
     CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     CampaignEventCode.SINK: {"is_trusted": True},
@@ -61,10 +65,10 @@ AGAIN_S = 10.0  # time for retries per cycle; a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Act = Callable[[CampaignOwnerRequest, int], OwnerRequestReply]  # executes a request for one campaign or event
+Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # called with the campaigns whose tasks will change
 Do = Callable[
-    [CampaignOwnerRequest], Mapping[int, OwnerRequestReply] | Mapping[str, object]
+    [CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]
 ]  # executes a whole request and returns the answer
 
 
@@ -73,7 +77,7 @@ class PartlyDoneOwnerRequest(GridbridgeError):
 
 
 def execute_owner_request(
-    request: CampaignOwnerRequest, does: Mapping[OwnerRequestVerb, Do], folder: str, published: str
+    request: CampaignOwnerRequest, does: Mapping[CampaignOwnerRequestVerb, Do], folder: str, published: str
 ) -> bool:
     """Execute a request by its verb and publish the answer.
 
@@ -100,12 +104,12 @@ class CampaignOwnerRequestHandler:
 
     VERBS = (
         *(
-            OwnerRequestVerb.CANCEL,
-            OwnerRequestVerb.CANCEL_TASK,
-            OwnerRequestVerb.ABANDON,
-            OwnerRequestVerb.PAUSE,
-            OwnerRequestVerb.RESUME,
-            OwnerRequestVerb.PURGE,
+            CampaignOwnerRequestVerb.CANCEL,
+            CampaignOwnerRequestVerb.CANCEL_TASK,
+            CampaignOwnerRequestVerb.ABANDON,
+            CampaignOwnerRequestVerb.PAUSE,
+            CampaignOwnerRequestVerb.RESUME,
+            CampaignOwnerRequestVerb.PURGE,
         ),
         *OF_EVENTS,
     )
@@ -142,7 +146,7 @@ class CampaignOwnerRequestHandler:
         """Start a cycle; longer requests continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
-    def do(self, request: CampaignOwnerRequest) -> Mapping[int, OwnerRequestReply]:
+    def do(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
         Other programs may write the state file between two transactions. Campaigns are purged one
@@ -153,20 +157,22 @@ class CampaignOwnerRequestHandler:
         if request.uid == ROOT:
             numbers = ",".join(map(str, request.numbers))
             _log.info("event=by_root verb=%s numbers=%s", request.verb, numbers)
-        if request.verb is OwnerRequestVerb.RESUBMIT and not self._begin_again(request):
-            return dict.fromkeys(request.numbers, OwnerRequestReply.NOT_TAKEN_UP)
-        is_whole = request.verb not in (OwnerRequestVerb.PURGE, OwnerRequestVerb.RESUBMIT)
-        replies: dict[int, OwnerRequestReply] = {}
+        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and not self._begin_again(request):
+            return dict.fromkeys(request.numbers, CampaignOwnerRequestReply.NOT_TAKEN_UP)
+        is_whole = request.verb not in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.RESUBMIT)
+        replies: dict[int, CampaignOwnerRequestReply] = {}
         for begin in range(0, len(request.numbers), AT_ONCE):
             portion = request.numbers[begin : begin + AT_ONCE]
             with self._database.transaction() if is_whole else nullcontext():
                 replies |= {number: self._in_turn(act, request, number) for number in portion}
-        if request.verb is OwnerRequestVerb.RESUBMIT:
-            self._note_again(request.token, [number for number in replies if replies[number] is OwnerRequestReply.DONE])
+        if request.verb is CampaignOwnerRequestVerb.RESUBMIT:
+            self._note_again(
+                request.token, [number for number in replies if replies[number] is CampaignOwnerRequestReply.DONE]
+            )
         return replies
 
     @staticmethod
-    def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
+    def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign or event, and reset the watchdog."""
         answer_owner_request = act(request, number)
         runner.run_program_end_callback()
@@ -219,55 +225,55 @@ class CampaignOwnerRequestHandler:
         attempts, self._touched = tuple(self._touched), []
         return attempts
 
-    def _do_campaign(self, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
+    def _do_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign once, even if a kill repeats the request."""
         if self._campaigns.has_done(request.token, number):
-            return OwnerRequestReply.DONE
+            return CampaignOwnerRequestReply.DONE
         campaign = self._campaigns.find(number)
         if not campaign or campaign.state is CampaignState.PURGED:
-            return OwnerRequestReply.UNKNOWN
+            return CampaignOwnerRequestReply.UNKNOWN
         if request.uid not in (campaign.uid, *self._rulers):
-            return OwnerRequestReply.NOT_THEIRS
-        if request.verb is OwnerRequestVerb.PURGE:
+            return CampaignOwnerRequestReply.NOT_THEIRS
+        if request.verb is CampaignOwnerRequestVerb.PURGE:
             return self._purge(campaign, request.token)
         answer_owner_request = self._change(campaign, request)
-        if answer_owner_request is OwnerRequestReply.DONE:
+        if answer_owner_request is CampaignOwnerRequestReply.DONE:
             self._campaigns.note_done(request.token, number, self._clock.now())
         return answer_owner_request
 
-    def _change(self, campaign: Campaign, request: CampaignOwnerRequest) -> OwnerRequestReply:
-        if request.verb is OwnerRequestVerb.CANCEL_TASK:
+    def _change(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
+        if request.verb is CampaignOwnerRequestVerb.CANCEL_TASK:
             return self._cancel_task(campaign, request.task)
-        if request.verb is OwnerRequestVerb.ABANDON:
+        if request.verb is CampaignOwnerRequestVerb.ABANDON:
             return self._abandon(campaign, request.uid)
-        if request.verb is OwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
+        if request.verb is CampaignOwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
             return self._cancel(campaign)
         state = NEXT.get((campaign.state, request.verb))
         if not state:
             return AS_IT_IS[campaign.state]
         self._campaigns.is_now(campaign.number, state)
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
-    def _cancel(self, campaign: Campaign) -> OwnerRequestReply:
+    def _cancel(self, campaign: Campaign) -> CampaignOwnerRequestReply:
         """Drop the waiting tasks; epilogues still run unless the owner cancels twice."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
         self._campaigns.drop_waiting(campaign.number)
         self._events.close(campaign.number, now)
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
-    def _abandon(self, campaign: Campaign, uid: int) -> OwnerRequestReply:
+    def _abandon(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
         """Mark a cancelled campaign as over although its tasks cannot be deleted.
 
         Only root may do this, because root has to look after the remaining tasks.
         """
         if uid not in self._rulers:
-            return OwnerRequestReply.NOT_ROOTS
+            return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
-            return OwnerRequestReply.NOT_CANCELLED
+            return CampaignOwnerRequestReply.NOT_CANCELLED
         if not self._campaigns.is_unfinished(campaign.number):
-            return OwnerRequestReply.CANCELLED
+            return CampaignOwnerRequestReply.CANCELLED
         now = self._clock.now()
         for array in self._noting.abandon(campaign.number):
             name = f"{array.campaign}.{array.number}"
@@ -276,7 +282,7 @@ class CampaignOwnerRequestHandler:
         self._noting.noted.clear()
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now)
         self._events.close(campaign.number, now)
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
         """Purge up to `most` campaigns that ended before a time, the oldest first.
@@ -288,13 +294,13 @@ class CampaignOwnerRequestHandler:
             if purged == most:
                 return
             if campaign := self._campaigns.find(number):
-                purged += self._purge(campaign) is OwnerRequestReply.DONE
+                purged += self._purge(campaign) is CampaignOwnerRequestReply.DONE
                 runner.run_program_end_callback()
 
-    def _purge(self, campaign: Campaign, token: str = "") -> OwnerRequestReply:
+    def _purge(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
         """Remove the files and rows of a campaign that has ended."""
         if self._campaigns.is_unfinished(campaign.number):
-            return OwnerRequestReply.NOT_ENDED
+            return CampaignOwnerRequestReply.NOT_ENDED
         campaign_files.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
@@ -303,42 +309,42 @@ class CampaignOwnerRequestHandler:
             self._tasks.purge(campaign.number)
             if token:
                 self._campaigns.note_done(token, campaign.number, self._clock.now())
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
-    def _cancel_task(self, campaign: Campaign, task: int) -> OwnerRequestReply:
+    def _cancel_task(self, campaign: Campaign, task: int) -> CampaignOwnerRequestReply:
         """Cancel a task: a waiting task at once, a submitted task through nikita."""
         if not campaign.state.is_alive:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
-            return OwnerRequestReply.NO_TASK
+            return CampaignOwnerRequestReply.NO_TASK
         ended = self._tasks.cancel(campaign.number, task)
         if ended:
             self._touched.append(ended)
         return (
-            OwnerRequestReply.DONE
+            CampaignOwnerRequestReply.DONE
             if ended or self._marks.cancel(campaign.number, task)
-            else OwnerRequestReply.TASK_ENDED
+            else CampaignOwnerRequestReply.TASK_ENDED
         )
 
-    def _do_event(self, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
+    def _do_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Close an event; the runner then decides anew about the cluster or tasks."""
         event = self._events.find(number)
         if not event:
-            return OwnerRequestReply.UNKNOWN
+            return CampaignOwnerRequestReply.UNKNOWN
         campaign = self._campaigns.find(event.campaign)
         if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
-            return OwnerRequestReply.NOT_THEIRS
+            return CampaignOwnerRequestReply.NOT_THEIRS
         if event.closed_at:
             return self._do_closed(request, event)
-        if request.verb is OwnerRequestVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
-            return OwnerRequestReply.NOT_AGAIN
-        if request.verb is OwnerRequestVerb.RESUBMIT and event.code in GIVEN_UP:
+        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
+            return CampaignOwnerRequestReply.NOT_AGAIN
+        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and event.code in GIVEN_UP:
             # the next cycle retries the tasks
             self._events.put([replace(event, until=self._clock.now())])
-            return OwnerRequestReply.DONE
-        if request.verb is OwnerRequestVerb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
+            return CampaignOwnerRequestReply.DONE
+        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
             return why
-        waits = request.verb is OwnerRequestVerb.RESUBMIT and self._try_again(event, request.token)
+        waits = request.verb is CampaignOwnerRequestVerb.RESUBMIT and self._try_again(event, request.token)
         with self._database.transaction():
             if waits:
                 self._goes_on(event.campaign)
@@ -346,20 +352,20 @@ class CampaignOwnerRequestHandler:
             self._events.is_closed_by(number, request.token)
             self._trust(event)
             self._tries.close(event, _outcomes_of(event))
-        return OwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.DONE
 
-    def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> OwnerRequestReply:
+    def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> CampaignOwnerRequestReply:
         """Trust a black-hole cluster again whose event is already closed.
 
         A kill may repeat a request that was done; then the answer is `done`.
         """
         if self._events.closed_by(event.number) == request.token:
-            return OwnerRequestReply.DONE
+            return CampaignOwnerRequestReply.DONE
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
-        if request.verb is OwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
+        if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust(event)
-            return OwnerRequestReply.DONE
-        return OwnerRequestReply.CLOSED
+            return CampaignOwnerRequestReply.DONE
+        return CampaignOwnerRequestReply.CLOSED
 
     def _trust(self, event: CampaignEvent) -> None:
         """Reset the failure counters that excluded a cluster from a campaign."""
@@ -367,16 +373,16 @@ class CampaignOwnerRequestHandler:
             return
         records = self._events.records([event.campaign])
         of = [record for record in records if record.cluster == event.cluster]
-        record = of[0] if of else ClusterSuccessRecord(campaign=event.campaign, cluster=event.cluster)
+        record = of[0] if of else CampaignSuccessAtCluster(campaign=event.campaign, cluster=event.cluster)
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
-    def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerRequestReply | None:
+    def _why_not(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
         """Return why the tasks of an event are not retried; None if they may be."""
         if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
-            return OwnerRequestReply.ONE_TRY
+            return CampaignOwnerRequestReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
-            return OwnerRequestReply.CANCELLED
-        return OwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
+            return CampaignOwnerRequestReply.CANCELLED
+        return CampaignOwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
 
     def _is_refused(self, campaign: int) -> bool:
         """Return whether root refuses a campaign's file and the owner has not fixed the file."""

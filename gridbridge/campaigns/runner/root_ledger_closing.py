@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.ledger_recovery_rules import has_unknown_ledger_array
+from gridbridge.decisions.campaigns.ledger_recovery_rules import is_ledger_ahead_of_state_file
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, RootLedgerArray
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
@@ -90,6 +90,6 @@ class RootLedgerStateComparison:
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
             return True
-        if is_behind := has_unknown_ledger_array(self._campaigns.arrays_of(campaign), ledger_arrays):
+        if is_behind := is_ledger_ahead_of_state_file(self._campaigns.arrays_of(campaign), ledger_arrays):
             self.behind.append(campaign)
         return is_behind

@@ -21,12 +21,12 @@ from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecord
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenEventsInCycle,
+    OpenCampaignEventsInCycle,
     new_campaign_event,
-    repeat_campaign_event,
+    repeat_event_with_longer_pause,
 )
 from gridbridge.decisions.campaigns.competing_attempts import number_retries_after_copies
-from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
 from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
@@ -51,9 +51,9 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventChanges,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import replace_control_characters
@@ -67,7 +67,7 @@ WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that messages of 
 class ArrayFailureEventRecorder:
     """Records submission and deletion failures as campaign events."""
 
-    def __init__(self, events: EventAndSuccessRecordRows, clock: Clock, failures: FailuresSection) -> None:
+    def __init__(self, events: EventAndSuccessRecordRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._events = events
         self._clock = clock
         self._failures = failures
@@ -75,7 +75,9 @@ class ArrayFailureEventRecorder:
     def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
         """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
-        event = repeat_campaign_event(self._open_event(array, code), code, pair, self._clock.now(), self._failures)
+        event = repeat_event_with_longer_pause(
+            self._open_event(array, code), code, pair, self._clock.now(), self._failures
+        )
         tasks = event.tasks + array.size
         self._events.put([replace(event, tasks=tasks, why=one_line_error_message(error))])
 
@@ -127,7 +129,7 @@ class ArraySubmissionResultRecorder:
         database: StateFile,
         acts: CampaignArrayCommands,
         clock: Clock,
-        failures: FailuresSection,
+        failures: CampaignFailuresSection,
         noting: TaskAndCampaignEndRecorder,
         troubles: ArrayFailureEventRecorder,
     ) -> None:
@@ -193,7 +195,7 @@ class ArraySubmissionResultRecorder:
             if not array.is_of_copies:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.none_ran(array, TaskAttemptOutcome.SETUP_ERROR)
-            again, book = self._again(array, none.ended), OpenEventsInCycle(self._events.open())
+            again, book = self._again(array, none.ended), OpenCampaignEventsInCycle(self._events.open())
             ended, runs = ([(attempt, array.cluster) for attempt in none.ended], set(map(_task, again)))
             record_failed_task_events(book, ended, runs, self._clock.now())
             changes = CampaignEventChanges(events=book.changed)
@@ -242,7 +244,7 @@ class ArraySubmissionResultRecorder:
     def _open_once(self, code: CampaignEventCode, array: CampaignArray, why: str = "") -> None:
         """Open an event of an array's campaign unless such an event is already open."""
         now = self._clock.now()
-        event = new_campaign_event(CampaignEventKind.CAMPAIGN, code, array.campaign, "", now)
+        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
     def take_over(self, campaign: int, refused: CampaignArray | None = None) -> None:
@@ -258,8 +260,8 @@ class ArraySubmissionResultRecorder:
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
-        event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now)
-        steps = plan_ledger_recovery(
+        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now)
+        steps = plan_recovery_from_root_ledger(
             campaign, self._tries.stored_campaign(campaign), ledger_arrays, now, refused=refused
         )
         for step in steps[:-1]:

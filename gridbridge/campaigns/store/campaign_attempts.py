@@ -13,16 +13,16 @@ from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
     LedgerRecoveryStep,
-    StoredCampaign,
+    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import LastPrologueAttempt, PrologueStart
+from gridbridge.model.campaigns.cycle_plan import LastPrologueOrEpilogueAttempt, PrologueOrEpilogueStart
 from gridbridge.model.campaigns.task_attempt_ranges import (
     FIRST_PROLOGUE_TASK,
-    parse_prologue_task,
-    prologue_task_number,
+    prologue_or_epilogue_task_number,
+    step_and_cluster_of_task_number,
 )
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, NO_ARRAY, WAITING, delete_rows_of_attempts
 from gridbridge.state.database.transaction import StateFile
@@ -237,15 +237,15 @@ class TaskAttemptRows:
             chosen = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
             self._database.execute(these.where(chosen))
 
-    def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueAttempt, ...]:
+    def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
         clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
-        results: dict[tuple[int, int], LastPrologueAttempt] = {}
+        results: dict[tuple[int, int], LastPrologueOrEpilogueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
-            step, cluster = parse_prologue_task(task, clusters[number])
+            step, cluster = step_and_cluster_of_task_number(task, clusters[number])
             values = row | {"outcome": TaskAttemptOutcome(row["outcome"])}
-            results[number, task] = LastPrologueAttempt(**values, step=step, cluster=cluster)
+            results[number, task] = LastPrologueOrEpilogueAttempt(**values, step=step, cluster=cluster)
         return tuple(results.values())
 
     def tried(self, campaign: int) -> frozenset[str]:
@@ -258,12 +258,12 @@ class TaskAttemptRows:
         rows = ((name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0]) for name in clusters)
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: PrologueStart, at: datetime) -> CampaignArray | None:
+    def intend_step(self, step: PrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
         """Create an array for a prologue or epilogue; None if the campaign is gone."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:
             return None
-        task = prologue_task_number(step.step, step.cluster, campaign.jdl.clusters)
+        task = prologue_or_epilogue_task_number(step.step, step.cluster, campaign.jdl.clusters)
         attempts = [(task, step.attempt)]
         with self._database.transaction():
             return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
@@ -276,12 +276,12 @@ class TaskAttemptRows:
             for row in self._database.rows(_LAST, of_campaign=campaign, tasks=tasks[begin : begin + AT_A_TIME])
         }
 
-    def stored_campaign(self, campaign: int) -> StoredCampaign:
+    def stored_campaign(self, campaign: int) -> StoredCampaignTasks:
         """Return what the state file stores about a campaign's unfinished tasks."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
         attempts = tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
         stored_campaign = self._campaigns.find(campaign)
-        return StoredCampaign(
+        return StoredCampaignTasks(
             waiting=self._campaigns.waiting_of(campaign),
             arrays=self._campaigns.arrays_of(campaign),
             attempts=attempts,

@@ -29,8 +29,8 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
 from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
 from gridbridge.state.database.column_types import COUNTED, METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
@@ -75,7 +75,7 @@ RECORDS = Table(
 )
 
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(CampaignEvent))
-_RECORD = tuple(RECORDS.c[field.name] for field in fields(ClusterSuccessRecord))
+_RECORD = tuple(RECORDS.c[field.name] for field in fields(CampaignSuccessAtCluster))
 _EVERY = select(*_EVENT).order_by(EVENTS.c.number)
 _OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
 _IS_SUSPECT = and_(
@@ -196,12 +196,12 @@ class EventAndSuccessRecordRows:
         """Delete events closed before a time, except black holes not yet trusted again."""
         self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
-    def records(self, campaigns: Iterable[int]) -> tuple[ClusterSuccessRecord, ...]:
+    def records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
         """Return the success records of campaigns at their clusters."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
-        return tuple(ClusterSuccessRecord(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
+        return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
-    def put_records(self, records: Iterable[ClusterSuccessRecord]) -> None:
+    def put_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
         """Store success records of campaigns at clusters."""
         rows = [asdict(record) for record in records]
         if rows:
@@ -212,4 +212,4 @@ class EventAndSuccessRecordRows:
 
 
 def _event(row: dict[str, Any]) -> CampaignEvent:
-    return CampaignEvent(**row | {"kind": CampaignEventKind(row["kind"]), "code": CampaignEventCode(row["code"])})
+    return CampaignEvent(**row | {"kind": CampaignEventSubject(row["kind"]), "code": CampaignEventCode(row["code"])})

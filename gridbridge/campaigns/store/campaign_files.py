@@ -22,7 +22,7 @@ from gridbridge.campaigns.store import campaign_inbox as picked
 from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files
@@ -125,7 +125,9 @@ def write_owner_request_to_inbox(
     return token
 
 
-def list_request_files_of_verb(listed: Iterable[str], verb: OwnerRequestVerb, folder: str = CAMPAIGNS) -> list[str]:
+def list_request_files_of_verb(
+    listed: Iterable[str], verb: CampaignOwnerRequestVerb, folder: str = CAMPAIGNS
+) -> list[str]:
     """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
@@ -133,7 +135,7 @@ def list_request_files_of_verb(listed: Iterable[str], verb: OwnerRequestVerb, fo
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
-def _asks(path: str, verb: OwnerRequestVerb) -> bool:
+def _asks(path: str, verb: CampaignOwnerRequestVerb) -> bool:
     request = _request(path)
     return request is not None and request.verb is verb
 
@@ -156,7 +158,7 @@ def _request(path: str) -> CampaignOwnerRequest | None:
         data, facts = safe_files.read_file_only_owner_writes(path, ASKED_BYTES)
         table = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
-        verb, task = OwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
+        verb, task = CampaignOwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
         subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # the file's content is untrusted
         return None

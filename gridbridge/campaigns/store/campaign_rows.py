@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, func,
 from gridbridge.campaigns.store import campaign_queries as queries
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.model.campaigns.campaign import (
-    AddedTasks,
     ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
+    TasksAddedToCampaign,
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
@@ -35,8 +35,10 @@ from gridbridge.state.database.campaign_tables import (
 from gridbridge.state.database.transaction import StateFile
 
 AT_A_TIME = 500  # most campaigns in one query
-_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(PARTS.c.token == bindparam("token"))
-_ALL = select(*(PARTS.c[field.name] for field in fields(AddedTasks)), CAMPAIGNS.c.uid).join(
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TasksAddedToCampaign))).where(
+    PARTS.c.token == bindparam("token")
+)
+_ALL = select(*(PARTS.c[field.name] for field in fields(TasksAddedToCampaign)), CAMPAIGNS.c.uid).join(
     CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
 )
 _OF_PERSON = (
@@ -320,15 +322,15 @@ class AddedTaskRows:
         self._database = database
         self._campaigns = campaigns
 
-    def of_token(self, token: str) -> AddedTasks | None:
+    def of_token(self, token: str) -> TasksAddedToCampaign | None:
         """Return the part that a file with this token added; None if there is none."""
         rows = self._database.rows(_BY_TOKEN, token=token)
-        return next((AddedTasks(**row) for row in map(dict, rows)), None)
+        return next((TasksAddedToCampaign(**row) for row in map(dict, rows)), None)
 
-    def all(self) -> tuple[tuple[AddedTasks, int], ...]:
+    def all(self) -> tuple[tuple[TasksAddedToCampaign, int], ...]:
         """Return every part with the uid of its campaign's owner."""
         rows = (dict(row) for row in self._database.rows(_ALL))
-        return tuple((AddedTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
+        return tuple((TasksAddedToCampaign(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return a person's unpurged campaigns and parts; part 0 is the first file."""
@@ -341,7 +343,7 @@ class AddedTaskRows:
         (row,) = self._database.rows(_LAST_PART, campaign=campaign)
         return int(row["number"] or 0)
 
-    def add(self, campaign: Campaign, part: AddedTasks, token: str) -> None:
+    def add(self, campaign: Campaign, part: TasksAddedToCampaign, token: str) -> None:
         """Store a part and queue its tasks; the old forecast counted fewer tasks and is deleted."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():

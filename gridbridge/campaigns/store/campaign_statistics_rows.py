@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.cycle_plan import DecayedUsage, JobRatio, JobRatioUpdate
+from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage, JobRatio, JobRatioUpdate
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
@@ -64,7 +64,7 @@ USAGE = Table(
     Column("success_s", Float, nullable=False),
     Column("successes", Float, nullable=False),
 )
-_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
+_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedCampaignUsage)))
 
 
 class CampaignStatisticsRows:
@@ -139,17 +139,17 @@ class CampaignSlotUsageRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[DecayedUsage, ...]:
+    def all(self) -> tuple[DecayedCampaignUsage, ...]:
         """Return the stored usage of every campaign and cluster."""
-        return tuple(DecayedUsage(**row) for row in map(dict, self._database.rows(_ALL)))
+        return tuple(DecayedCampaignUsage(**row) for row in map(dict, self._database.rows(_ALL)))
 
-    def keep(self, usages: Iterable[DecayedUsage]) -> None:
+    def keep(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Replace the stored usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 self._database.execute(self._database.upsert(USAGE), asdict(usage))
 
-    def forget(self, usages: Iterable[DecayedUsage]) -> None:
+    def forget(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Delete the stored usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:

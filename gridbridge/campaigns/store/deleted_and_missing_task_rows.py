@@ -11,12 +11,12 @@ from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_IF_STILL_WAITING,
-    ArrayCancellation,
-    CancellationReason,
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
     TaskDeletionMark,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.preemption import LocalRequestId, PreemptedTasks, PreemptionHistory
+from gridbridge.model.campaigns.preemption import LocalRequestId, PreemptionHistory, TasksPreemptedForRequest
 from gridbridge.state.database.campaign_tables import (
     ATTEMPTS,
     PLACE,
@@ -43,7 +43,7 @@ WAYS = Table(
     Column("lacked", PrintableTextColumn, nullable=False),
     Column("at", UtcTimeColumn, nullable=False, index=True),
 )
-_UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
+_UNWANTED = MARKS.c.wiped_for == NikitaDeletionReason.UNWANTED
 Marked = Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]]  # marks by (campaign, array), then by array index
 MISSING = Table(
     "campaign_missing",
@@ -66,11 +66,11 @@ class TaskDeletionMarkRows:
         """Return all marks by array and index."""
         marks: dict[tuple[int, int], dict[int, TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
-            mark = TaskDeletionMark(wiped_for=CancellationReason(row["wiped_for"]))
+            mark = TaskDeletionMark(wiped_for=NikitaDeletionReason(row["wiped_for"]))
             marks.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
         return marks
 
-    def put(self, wipe: ArrayCancellation) -> None:
+    def put(self, wipe: ArrayTaskDeletion) -> None:
         """Mark tasks for deletion; a new mark replaces an old one.
 
         The owner's cancellation is never replaced. A mark for waiting tasks only replaces no other
@@ -86,11 +86,11 @@ class TaskDeletionMarkRows:
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
             rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING))
-            marks = [dict(row) | {"wiped_for": CancellationReason.UNWANTED} for row in rows]
+            marks = [dict(row) | {"wiped_for": NikitaDeletionReason.UNWANTED} for row in rows]
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
 
-    def remove(self, wipe: ArrayCancellation) -> None:
+    def remove(self, wipe: ArrayTaskDeletion) -> None:
         """Remove marks, except cancellations by the owner."""
         delete_rows_of_attempts(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
@@ -111,7 +111,7 @@ class LocalJobPreemptionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, way: PreemptedTasks, at: datetime) -> None:
+    def put(self, way: TasksPreemptedForRequest, at: datetime) -> None:
         """Record the tasks that were preempted for a local job."""
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
         columns |= {"lacked": ",".join(way.lacked)}
@@ -129,7 +129,7 @@ class LocalJobPreemptionRows:
         return times
 
 
-def _keys(wipe: ArrayCancellation) -> Iterable[dict[str, int]]:
+def _keys(wipe: ArrayTaskDeletion) -> Iterable[dict[str, int]]:
     for indices in wipe.places:
         for index in indices:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}

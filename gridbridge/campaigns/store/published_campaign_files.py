@@ -12,20 +12,20 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import (
-    PublishedTask,
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
     RebalancedTaskAttempt,
-    TaskEndCounts,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
-from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files, published_json
 
 NAMES: Mapping[type, str] = {
     ShownCampaigns: "campaigns.json",
-    ShownTaskSendReasons: "campaign_cycle.json",
+    ShownTaskSendExplanations: "campaign_cycle.json",
     ShownCampaignEvents: "campaign-events.json",
     ShownCampaignClusters: "campaign-clusters.json",
 }
@@ -52,14 +52,14 @@ def read_campaign_value_by_class(kind: type[T], folder: str = PUBLISHED) -> T | 
 
 
 def publish_campaign_task_file(
-    campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED
+    campaign: int, part: int, tasks: Iterable[PublishedCampaignTask], folder: str = PUBLISHED
 ) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
     safe_files.replace_file_atomically(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
-def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
+def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
     """Return the submitted tasks of one published file, by number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
@@ -71,7 +71,9 @@ def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) 
     return {}
 
 
-def append_published_task_end_counts(campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED) -> None:
+def append_published_task_end_counts(
+    campaign: int, ends: Iterable[CampaignTaskEndCounts], folder: str = PUBLISHED
+) -> None:
     """Append counts of ended tasks; negative counts take back earlier counts."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
@@ -83,7 +85,7 @@ def append_published_task_end_counts(campaign: int, ends: Iterable[TaskEndCounts
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
+def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
@@ -137,7 +139,7 @@ def _made_folder(campaign: int, folder: str) -> str:
     return path
 
 
-def _line(task: PublishedTask) -> str:
+def _line(task: PublishedCampaignTask) -> str:
     identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     location = (task.cluster or NONE, task.job_id, task.place)
     figures = (task.exit_status, task.wallclock_s, task.beyond_s)
@@ -148,12 +150,12 @@ def _line(task: PublishedTask) -> str:
     return f"{' '.join(map(str, (*identity, *location, *numbers, copies, ways, moves)))}\n"
 
 
-def _task(line: str) -> PublishedTask:
+def _task(line: str) -> PublishedCampaignTask:
     """Parse a task's line, fast for 100,000 lines: rare last columns are split only if there."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]
-    return PublishedTask(
+    return PublishedCampaignTask(
         number=int(number),
         attempt=int(attempt),
         outcome=OUTCOMES[outcome],
@@ -170,14 +172,14 @@ def _task(line: str) -> PublishedTask:
     )
 
 
-def _copy_words(copy: ShownSpeculativeAttempt) -> str:
+def _copy_words(copy: ShownCompetingAttempt) -> str:
     beyond = NONE if copy.beyond_s is None else copy.beyond_s
     return f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{beyond}"
 
 
-def _copy(text: str) -> ShownSpeculativeAttempt:
+def _copy(text: str) -> ShownCompetingAttempt:
     attempt, cluster, outcome, beyond = text.split(":")
-    return ShownSpeculativeAttempt(
+    return ShownCompetingAttempt(
         attempt=int(attempt),
         cluster=cluster,
         outcome=TaskAttemptOutcome(outcome),
@@ -203,17 +205,17 @@ def _move(text: str) -> RebalancedTaskAttempt:
     return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
 
 
-def _end_line(end: TaskEndCounts) -> str:
+def _end_line(end: CampaignTaskEndCounts) -> str:
     numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
     return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
 
 
-def _ends(lines: Iterable[str]) -> Iterator[TaskEndCounts]:
+def _ends(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:
     for line in lines:
         with suppress(ValueError):  # a power failure may have cut a line
             at, cluster, *numbers = line.split(" ")
             tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
-            yield TaskEndCounts(
+            yield CampaignTaskEndCounts(
                 at=datetime.fromtimestamp(int(at), UTC),
                 cluster=cluster,
                 tasks=tasks,

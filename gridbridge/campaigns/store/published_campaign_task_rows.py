@@ -11,15 +11,15 @@ from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import WAYS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_tasks import PublishedTask, RebalancedTaskAttempt, TaskPreemption
-from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, RebalancedTaskAttempt, TaskPreemption
+from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, NO_ARRAY, PARTS, PLACE, WAITING
 from gridbridge.state.database.transaction import StateFile
 
 OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # most tasks deleted in one transaction
-SHOWN = frozenset(field.name for field in fields(PublishedTask))
+SHOWN = frozenset(field.name for field in fields(PublishedCampaignTask))
 RANKS = {
     TaskAttemptOutcome.SUCCESS: 3,
     TaskAttemptOutcome.PENDING: 2,
@@ -64,7 +64,7 @@ class CampaignTaskRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedTask, ...]:
+    def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
         """Return the tasks numbered `low` to `high` that were ever submitted, by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
@@ -132,7 +132,7 @@ class CampaignTaskRows:
             self._database.execute(update(CAMPAIGNS).where(this).values(**values))
 
 
-def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask:
+def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCampaignTask:
     """Return a task with its most informative attempt, its speculative attempts and moves."""
     ways = tuple(_made_way(attempt) for attempt in attempts if attempt["way_job"] is not None)
     moved = tuple(_moves(attempts))
@@ -145,7 +145,7 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask
     columns = {name: value for name, value in row.items() if name in SHOWN}
     columns |= {"outcome": TaskAttemptOutcome(row["outcome"]), "is_waiting": is_waiting}
     columns |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
-    return PublishedTask(**columns, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
+    return PublishedCampaignTask(**columns, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
 
 
 def _moves(attempts: list[dict[str, Any]]) -> Iterator[RebalancedTaskAttempt]:
@@ -171,8 +171,8 @@ def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
     return ranks[0] > ranks[1] or ranks == (1, 1)
 
 
-def _copy(row: dict[str, Any]) -> ShownSpeculativeAttempt:
-    return ShownSpeculativeAttempt(
+def _copy(row: dict[str, Any]) -> ShownCompetingAttempt:
+    return ShownCompetingAttempt(
         attempt=row["attempt"],
         cluster=row["cluster"] or "",
         outcome=TaskAttemptOutcome(row["outcome"]),

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, case, exists, func, select, tuple_
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcome
-from gridbridge.model.campaigns.speculation import CompetingAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.speculation import CompetingAttempt, SpeculativeAttemptsAtCluster
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
 from gridbridge.state.database.transaction import StateFile
 
@@ -68,7 +68,7 @@ class SpeculativeAttemptRows:
             for row in rows
         )
 
-    def intend(self, copies: SpeculativeAttempts, at: datetime) -> CampaignArray | None:
+    def intend(self, copies: SpeculativeAttemptsAtCluster, at: datetime) -> CampaignArray | None:
         """Create an array of speculative attempts of live tasks; None if none is live."""
         with self._database.transaction():
             of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}

@@ -14,8 +14,11 @@ from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
-from gridbridge.model.campaigns.admission import AdmissionResult, CampaignAdmissionRule, CampaignCandidate
-from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
+from gridbridge.model.campaigns.admission import CampaignAdmissionResult, CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.requested_host_properties import (
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
@@ -87,12 +90,12 @@ def _described(error: BaseException) -> str:
 
 def apply_site_admission_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT
-) -> AdmissionResult:
+) -> CampaignAdmissionResult:
     """Apply the site's admission rules to the caller's campaign.
 
     Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError.
     """
-    return rules.apply_admission_rules(load_site_admission_rules(folder, owner), _candidate(parsed))
+    return rules.apply_campaign_admission_rules(load_site_admission_rules(folder, owner), _candidate(parsed))
 
 
 def admit_campaign_by_site_rules(
@@ -116,7 +119,7 @@ def admit_campaign_by_site_rules(
 
 def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.explain_rule_violation(load_site_admission_rules(folder, owner), _candidate(parsed)):
+    if problem := rules.explain_admission_violation(load_site_admission_rules(folder, owner), _candidate(parsed)):
         raise ConfigError((problem,))
 
 
@@ -141,14 +144,16 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 
     The cluster itself is not contacted.
     """
-    from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+    from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
     from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 
     if cluster not in policy.clusters:
         return ""
-    required, either = parse_required_properties(text), parse_alternative_properties(text)
+    required, either = parse_required_host_properties(text), parse_alternative_host_properties(text)
     request = JobRequest(hard=required, either=either)
-    reason = adapter_of_cluster(configured_cluster_address(policy, cluster)).explains.explain_request_refusal(request)
+    reason = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explains.explain_request_refusal(
+        request
+    )
     return f"{cluster}.properties: {reason}" if reason else ""
 
 
@@ -158,7 +163,7 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     The types of the cluster's resources come from its last answer to the poller.
     """
     published = read_offered_names(cluster, folder)
-    request = JobRequest(hard=parse_required_properties(text), either=parse_alternative_properties(text))
+    request = JobRequest(hard=parse_required_host_properties(text), either=parse_alternative_host_properties(text))
     odd = (
         ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
         if published

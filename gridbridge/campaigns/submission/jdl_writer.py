@@ -10,8 +10,8 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.requested_host_properties import (
     ALL,
     Pair,
-    parse_alternative_properties,
-    parse_required_properties,
+    parse_alternative_host_properties,
+    parse_required_host_properties,
 )
 from gridbridge.model.job_request import VALUELESS, WORDS, split_property_and_sql_relation
 
@@ -78,7 +78,7 @@ def _conditions(text: str) -> str:
 
 
 def _clause(text: str) -> str:
-    conditions = (*parse_alternative_properties(text), parse_required_properties(text))[0]
+    conditions = (*parse_alternative_host_properties(text), parse_required_host_properties(text))[0]
     return " OR ".join(map(_condition, conditions))
 
 

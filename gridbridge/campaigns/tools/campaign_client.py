@@ -10,7 +10,7 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns, ShownForecastErrors
 from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
@@ -84,13 +84,13 @@ def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], fold
 
 
 def ask_runner_to_act_on_campaigns(
-    verb: OwnerRequestVerb,
+    verb: CampaignOwnerRequestVerb,
     numbers: tuple[int, ...],
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
     of: tuple[int, ...] = (),
-) -> dict[int, OwnerRequestReply]:
+) -> dict[int, CampaignOwnerRequestReply]:
     """Ask the runner to act on campaigns or on their events; return its reply for each number.
 
     Numbers and tasks beyond the service's maximum do not exist. Raises NoRunnerForRequest if no
@@ -98,14 +98,14 @@ def ask_runner_to_act_on_campaigns(
     """
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
-        return dict.fromkeys(numbers, OwnerRequestReply.NO_TASK)
+        return dict.fromkeys(numbers, CampaignOwnerRequestReply.NO_TASK)
     answer = send_request_to_runner(verb, possible, folder, published, task, of=of) if possible else {}
-    replies = {int(number): OwnerRequestReply(word) for number, word in answer.items()}
-    return dict.fromkeys(numbers, OwnerRequestReply.UNKNOWN) | replies
+    replies = {int(number): CampaignOwnerRequestReply(word) for number, word in answer.items()}
+    return dict.fromkeys(numbers, CampaignOwnerRequestReply.UNKNOWN) | replies
 
 
 def send_request_to_runner(
-    verb: OwnerRequestVerb,
+    verb: CampaignOwnerRequestVerb,
     numbers: tuple[int, ...] = (),
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
@@ -120,7 +120,7 @@ def send_request_to_runner(
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(token, folder):
-        raise NoRunnerForRequest(NOT_TOLD if verb is OwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
+        raise NoRunnerForRequest(NOT_TOLD if verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
 
@@ -182,21 +182,23 @@ def require_valid_notify_address(way: NotificationChannel, identity: str) -> Non
 
 
 def change_own_subscription(
-    verb: OwnerRequestVerb,
+    verb: CampaignOwnerRequestVerb,
     way: NotificationChannel,
     identity: str,
     severity: NotificationSeverity,
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
-) -> OwnerRequestReply:
+) -> CampaignOwnerRequestReply:
     """Subscribe or unsubscribe the caller; raises like `request_runner_answer`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    return OwnerRequestReply(send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE])
+    return CampaignOwnerRequestReply(
+        send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE]
+    )
 
 
 def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return the caller's subscriptions, each with channel, address and severity."""
-    subscriptions: list[dict[str, str]] = send_request_to_runner(OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)[
-        "subscriptions"
-    ]
+    subscriptions: list[dict[str, str]] = send_request_to_runner(
+        CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published
+    )["subscriptions"]
     return subscriptions

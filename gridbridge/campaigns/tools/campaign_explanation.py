@@ -13,49 +13,49 @@ from gridbridge.model.campaigns.campaign_events import (
     SUBMISSION_EVENTS,
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
 )
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
-    ShownTaskSendReasons,
-    TaskSendCause,
-    TaskSendReason,
+    ShownTaskSendExplanations,
+    TaskSendExplanation,
+    TaskSentOrUnsentCause,
 )
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.status_report import number_with_noun
 
 SENTENCES = {
-    TaskSendCause.SENT: "{sent_there}; {were_free}{ratio}",
-    TaskSendCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
-    TaskSendCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
-    TaskSendCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    TaskSendCause.PREPARING: ("its prologue or epilogue is to end there first; then its tasks are sent"),
-    TaskSendCause.DRAINED: ("it is drained (gridbridge status says why): it gets nothing until that ends"),
-    TaskSendCause.STRESSED: ("{stressed}; nothing is sent there until that is below {stress_limit:g}"),
-    TaskSendCause.TRIED: "it has had its task: a test sends one to each cluster",
-    TaskSendCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
-    TaskSendCause.MAX_ARRAYS: (
+    TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",
+    TaskSentOrUnsentCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
+    TaskSentOrUnsentCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
+    TaskSentOrUnsentCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
+    TaskSentOrUnsentCause.PREPARING: ("its prologue or epilogue is to end there first; then its tasks are sent"),
+    TaskSentOrUnsentCause.DRAINED: ("it is drained (gridbridge status says why): it gets nothing until that ends"),
+    TaskSentOrUnsentCause.STRESSED: ("{stressed}; nothing is sent there until that is below {stress_limit:g}"),
+    TaskSentOrUnsentCause.TRIED: "it has had its task: a test sends one to each cluster",
+    TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
+    TaskSentOrUnsentCause.MAX_ARRAYS: (
         "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs); one has to end"
     ),
-    TaskSendCause.TOO_LARGE: (
+    TaskSentOrUnsentCause.TOO_LARGE: (
         "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there; ask for fewer"
     ),
-    TaskSendCause.KEPT_OFF: (
+    TaskSentOrUnsentCause.KEPT_OFF: (
         "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
         " fail them; where none such is open they go there again, but for those that overran their"
         " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
-    TaskSendCause.FULL: (
+    TaskSentOrUnsentCause.FULL: (
         "{were_free}, and a task needs {slots}; a job has to end there ({others_wait}, {may_wait} more may)"
     ),
-    TaskSendCause.WAITING_THERE: (
+    TaskSentOrUnsentCause.WAITING_THERE: (
         "{were_free}, for which {others_wait} ({waiting} of its own); when those have started, it is its turn"
     ),
-    TaskSendCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
-    TaskSendCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
-    TaskSendCause.OTHERS_FIRST: "{were_free}, which {others}",
+    TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
+    TaskSentOrUnsentCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
+    TaskSentOrUnsentCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
     CampaignPrecedenceReason.TEST: ("went to {before}: tests go first; when they have their tasks, it is its turn"),
@@ -89,9 +89,9 @@ class CampaignExplanation:
     """Sentences that explain the state of a campaign, or of one of its tasks."""
 
     campaign: ShownCampaign
-    task: PublishedTask | None = None
+    task: PublishedCampaignTask | None = None
     at: datetime | None = None  # time of the last cycle; None if no task waits for a cycle
-    reasons: tuple[TaskSendReason, ...] = ()
+    reasons: tuple[TaskSendExplanation, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
@@ -119,7 +119,7 @@ def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
     return replace(explanation, sentences=(*explanation.sentences, *_of_failed(campaign, folder)))
 
 
-def _of_task(campaign: ShownCampaign, task: PublishedTask, folder: str) -> CampaignExplanation:
+def _of_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
     explanation = _explain(campaign, task, _state(task), folder, does_wait=task.is_waiting)
     more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(campaign, task))
     return replace(explanation, sentences=(*explanation.sentences, *more))
@@ -129,7 +129,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to inspect failed tasks, and how to rerun them."""
     published = published_events_and_tasks.published_events(folder)
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
-    is_open = any(event.kind is CampaignEventKind.TASK for event in events)
+    is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
         failed_tasks = number_with_noun(campaign.failed, "task")
         if any(event.code is CampaignEventCode.FILE_REFUSED for event in events):
@@ -143,14 +143,14 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
         yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how, and {again}"
 
 
-def _of_output(campaign: ShownCampaign, task: PublishedTask) -> Iterator[str]:
+def _of_output(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
     """Name the command that shows a failed task's standard error."""
     if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
         yield f"gridstat -j {campaign.number}.{task.number} -E shows its owner its standard error"
 
 
 def _explain(
-    campaign: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
+    campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(event for event in published_events_and_tasks.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
@@ -161,7 +161,7 @@ def _explain(
         about = [event for event in events if at is None or event.cluster in at]
         sentences = (head, state, *(() if is_good else _open(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, folder)
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     reasons = tuple(reason for reason in last.reasons if reason.campaign == campaign.number) if last else ()
     return CampaignExplanation(
         campaign=campaign,
@@ -178,7 +178,7 @@ def _ending(campaign: ShownCampaign, subject: str) -> str:
     return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
-def _sentences(reasons: tuple[TaskSendReason, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
+def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
     for reason in reasons:
         refusal = _refusal(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
@@ -187,19 +187,19 @@ def _sentences(reasons: tuple[TaskSendReason, ...], events: tuple[CampaignEvent,
         yield "the next cycle decides about what waits"
 
 
-def _refusal(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> int:
+def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
     """Return the number of the event of a cluster that refused the last arrays; 0 for none.
 
     The next array that the cluster accepts closes the event.
     """
-    if reason.cause is not TaskSendCause.SENT:
+    if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster
     refused = (event for event in events if event.code in SUBMISSION_EVENTS)
     return next((event.number for event in refused if event.what[1:3] == pair), 0)
 
 
-def _numbers(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
+def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
@@ -221,7 +221,7 @@ def _numbers(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> dict[
     return numbers | texts | _counted(reason) | {"others": _served_before(reason)}
 
 
-def _counted(reason: TaskSendReason) -> dict[str, object]:
+def _counted(reason: TaskSendExplanation) -> dict[str, object]:
     """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
@@ -239,11 +239,11 @@ def _counted(reason: TaskSendReason) -> dict[str, object]:
     }
 
 
-def _closes(event: CampaignEvent, reason: TaskSendReason) -> bool:
+def _closes(event: CampaignEvent, reason: TaskSendExplanation) -> bool:
     return event.what[:3] == (reason.code, reason.campaign, reason.cluster)
 
 
-def _served_before(reason: TaskSendReason) -> str:
+def _served_before(reason: TaskSendExplanation) -> str:
     """Say which campaigns were served first, and by which rule."""
     if not reason.order:
         return OTHERS
@@ -263,7 +263,7 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
             yield f"event {event.number}, {event.code}: {words}"
 
 
-def _state(task: PublishedTask) -> str:
+def _state(task: PublishedCampaignTask) -> str:
     """Describe the state of a task."""
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
@@ -278,7 +278,7 @@ def _state(task: PublishedTask) -> str:
     return f"it ended at {task.cluster} ({job}): {task.word}{ended}"
 
 
-def _of_copies(task: PublishedTask) -> Iterator[str]:
+def _of_copies(task: PublishedCampaignTask) -> Iterator[str]:
     """Describe a task's further attempts, speculative or not, with the reasons."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
@@ -288,14 +288,14 @@ def _of_copies(task: PublishedTask) -> Iterator[str]:
         yield f"{kind} of it {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
 
 
-def _of_ways(task: PublishedTask) -> Iterator[str]:
+def _of_ways(task: PublishedCampaignTask) -> Iterator[str]:
     """Name the local jobs for which attempts of a task were preempted."""
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} made way at {preemption.cluster} for {whom}"
 
 
-def _of_moves(task: PublishedTask) -> Iterator[str]:
+def _of_moves(task: PublishedCampaignTask) -> Iterator[str]:
     """Describe attempts that rebalancing moved to another cluster while they waited."""
     for move in task.moved:
         to = f"the next one went to {move.to}" if move.to else "it is sent anew"

@@ -18,7 +18,7 @@ from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFi
 from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import users_configuration
@@ -59,7 +59,7 @@ class TaskOutputFetchOutcome:
     problem: str = ""
 
 
-def task_output_file_name(task: PublishedTask, stream: str) -> str:
+def task_output_file_name(task: PublishedCampaignTask, stream: str) -> str:
     """Return the file name of a task's output stream, as task.sh writes it."""
     return f"{task.number}.{task.attempt}.{stream}"
 
@@ -91,7 +91,7 @@ def own_campaign_output_folders(
 
 
 def read_task_output_tails(
-    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
+    tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
     """Return the last bytes of each task's stream, by task, and a list of problems.
 
@@ -111,7 +111,11 @@ def read_task_output_tails(
 
 
 def fetch_task_outputs(
-    tasks: Iterable[PublishedTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster], *, is_chosen: bool = True
+    tasks: Iterable[PublishedCampaignTask],
+    to: str,
+    at: Mapping[str, TaskOutputFolderAtCluster],
+    *,
+    is_chosen: bool = True,
 ) -> tuple[TaskOutputFetchOutcome, ...]:
     """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
@@ -132,7 +136,7 @@ def fetch_task_outputs(
 
 
 def _fetch(
-    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster]
+    cluster: str, tasks: list[PublishedCampaignTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> TaskOutputFetchOutcome:
     names = [task_output_file_name(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
@@ -246,7 +250,9 @@ def _present(names: Iterable[str], to: str) -> int:
     return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
-def _look(source: TaskOutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int) -> dict[int, str]:
+def _look(
+    source: TaskOutputFolderAtCluster, tasks: list[PublishedCampaignTask], stream: str, most: int
+) -> dict[int, str]:
     names = (task_output_file_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
     result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).checked()
@@ -255,8 +261,8 @@ def _look(source: TaskOutputFolderAtCluster, tasks: list[PublishedTask], stream:
     return {task.number: text.removeprefix("+") for task, text in pairs if text}
 
 
-def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]]:
-    by_cluster: dict[str, list[PublishedTask]] = defaultdict(list)
+def _by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str, list[PublishedCampaignTask]]:
+    by_cluster: dict[str, list[PublishedCampaignTask]] = defaultdict(list)
     for task in tasks:
         if task.cluster:
             by_cluster[task.cluster].append(task)

@@ -18,12 +18,12 @@ from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignCluster, ShownCampaignClusters
-from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
+from gridbridge.model.campaigns.published_tasks import DROPPED, CampaignTaskEndCounts, PublishedCampaignTask
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import model_value_from_json
@@ -81,7 +81,7 @@ def select_published_events(
         if (is_all or number is not None or not event.closed_at)
         and number in (None, event.number)
         and (campaign is None or event.campaign == campaign)
-        and (not is_global or event.kind is CampaignEventKind.CLUSTER)
+        and (not is_global or event.kind is CampaignEventSubject.CLUSTER)
     )
 
 
@@ -152,7 +152,9 @@ def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampai
     )
 
 
-def list_published_tasks(campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[PublishedTask]:
+def list_published_tasks(
+    campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
+) -> Iterator[PublishedCampaignTask]:
     """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
         sent = published_campaign_files.read_published_task_file(campaign.number, part, folder)
@@ -163,12 +165,12 @@ def list_published_tasks(campaign: ShownCampaign, first: int = 0, folder: str = 
             yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedTask | None:
+def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedCampaignTask | None:
     """Return a task of a campaign; None if it does not exist."""
     return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
-def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
+def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
     """Return the tasks that have failed for good."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
@@ -180,7 +182,7 @@ def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLIS
     return progress_counts.campaign_with_ended_task_counts(campaign, task_end_times_and_clusters(campaign, folder))
 
 
-def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
+def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
     """Return when and at which cluster the tasks of a campaign ended."""
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
@@ -212,5 +214,5 @@ def parse_campaign_number(digits: str) -> int:
     return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
 
 
-def _never_sent(campaign: ShownCampaign, number: int) -> PublishedTask:
-    return PublishedTask(number=number, is_waiting=campaign.state.is_alive)
+def _never_sent(campaign: ShownCampaign, number: int) -> PublishedCampaignTask:
+    return PublishedCampaignTask(number=number, is_waiting=campaign.state.is_alive)

@@ -10,15 +10,17 @@ from dataclasses import asdict, replace
 
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
-    AdmissionResult,
     AdmissionRuleChanges,
+    CampaignAdmissionResult,
     CampaignAdmissionRule,
     CampaignCandidate,
 )
 from gridbridge.model.campaigns.jdl import Jdl
 
 
-def apply_admission_rules(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> AdmissionResult:
+def apply_campaign_admission_rules(
+    rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
+) -> CampaignAdmissionResult:
     """Apply admission rules in their order, up to the first that refuses the campaign.
 
     A campaign is also refused if the rules leave no cluster for its tasks.
@@ -27,7 +29,7 @@ def apply_admission_rules(rules: Sequence[CampaignAdmissionRule], candidate: Cam
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))
         if isinstance(answer, AdmissionRefusal):
-            return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}")
+            return CampaignAdmissionResult(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}")
         if answer is not None and answer != jdl:
             fired.append(AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
@@ -35,12 +37,12 @@ def apply_admission_rules(rules: Sequence[CampaignAdmissionRule], candidate: Cam
             jdl = answer
     is_nowhere = bool(removals) and not jdl.clusters
     refusal = f"the site's rules leave it no cluster: {'; '.join(removals)}" if is_nowhere else ""
-    return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
+    return CampaignAdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def explain_rule_violation(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> str:
+def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> str:
     """Say why a submitted campaign violates the rules; empty for a compliant campaign."""
-    admitted = apply_admission_rules(rules, candidate)
+    admitted = apply_campaign_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
         return admitted.refusal
     first = admitted.fired[0]

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from math import inf
 
-from gridbridge.decisions.campaigns.campaign_event_rules import campaigns_with_given_up_conflicts
+from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_conflicting_ends
 from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
-    CancellationReason,
+    NikitaDeletionReason,
     TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
@@ -55,8 +55,8 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
     return RESUBMIT_OUTCOMES.get(status or 0, TaskAttemptOutcome.PROGRAM_ERROR)
 
 
-def classify_deleted_task_end(
-    end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: CancellationReason
+def outcome_of_task_nikita_deleted(
+    end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
 ) -> TaskAttemptOutcome:
     """Return the outcome of a task that nikita deleted, unless it ended by itself.
 
@@ -64,11 +64,11 @@ def classify_deleted_task_end(
     just before its deletion for waiting counts as preempted. Rebalancing deletes only waiting
     tasks, so a started task that rebalancing had marked was ended by another person.
     """
-    if wiped_for is CancellationReason.UNWANTED:
+    if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
     if outcome not in KILLED_OUTCOMES:
         return outcome
-    if wiped_for is CancellationReason.OVERRAN:
+    if wiped_for is NikitaDeletionReason.OVERRAN:
         return TaskAttemptOutcome.WALLTIME
     is_new = end.is_unstarted and end.killed_for is JobKillReason.DELETION
     if wiped_for in REASONS_OF_MOVES:
@@ -107,7 +107,7 @@ class MissingAttemptJudge:
     ) -> None:
         """Keep campaigns, open events, and nikita's deletion marks by array and index."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
-        self._given_up = campaigns_with_given_up_conflicts(events)
+        self._given_up = find_given_up_conflicting_ends(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
 
@@ -125,7 +125,7 @@ class MissingAttemptJudge:
         Attempts of a cancelled campaign need no record. A conflict that the owner gave up counts as
         an unknown end. A record of a task that never started is ignored, since it is forged.
         """
-        ends = dispute_overdue_future_ends(missing, ends)
+        ends = mark_future_ends_as_disputed(missing, ends)
         ends = {**ends, **dict.fromkeys(self.left(array), DELETED_BEFORE_START)}
         if self._is_cancelled(array):
             ends = {index: end for index, end in ends.items() if end}
@@ -135,7 +135,7 @@ class MissingAttemptJudge:
 
     def late(self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> tuple[TaskAttempt, ...]:
         """Return the attempts missing for longer than `forgotten_s` without any record."""
-        return select_unaccounted_attempts(missing, ends, self._forgotten_s)
+        return attempts_long_without_record(missing, ends, self._forgotten_s)
 
     def ended(
         self,
@@ -154,7 +154,7 @@ class MissingAttemptJudge:
         is_cancelled = self._is_cancelled(array)
         lost = frozenset() if is_cancelled else find_lost_task_indices(late, ends, missing_array.ran)
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
-        attempts = judge_missing_attempts(
+        attempts = outcomes_of_missing_attempts(
             unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
         )
         attempts = tuple(
@@ -162,7 +162,7 @@ class MissingAttemptJudge:
             for attempt in attempts
         )
         attempts = tuple(cap_run_time(attempt, missing_array.sent_s) for attempt in attempts)
-        return tuple(map(count_kill_as_cancellation, attempts)) if is_cancelled else attempts
+        return tuple(map(treat_signal_as_cancellation, attempts)) if is_cancelled else attempts
 
     def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
         """Say whether the service may have killed attempts for which no mark is stored.
@@ -177,7 +177,7 @@ class MissingAttemptJudge:
         return campaign is not None and campaign.state is CampaignState.CANCELLED
 
 
-def count_kill_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
+def treat_signal_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
     """Count a signal as CANCELLED, for an attempt of a cancelled campaign.
 
     OAR's accounting tells deletions from signals, Grid Engine's accounting has only the signal.
@@ -206,7 +206,7 @@ def close_attempts_without_end(
     An attempt that its owner cancelled gets UNWANTED, so that its task does not run again. `marks`
     are by array index.
     """
-    unwanted = {index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED}
+    unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
         for attempt in attempts
@@ -230,7 +230,7 @@ def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
-def dispute_overdue_future_ends(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
+def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
     """Mark an end in the future as disputed, once the task is missing for too long.
 
     A forged record of the year 9999 would otherwise keep a task unfinished silently.
@@ -254,7 +254,7 @@ def select_attempts_with_conflicting_ends(
     return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
 
 
-def judge_missing_attempts(
+def outcomes_of_missing_attempts(
     missing: Mapping[TaskAttempt, float],
     ends: ReportedEnds,
     walltime_s: int,
@@ -274,7 +274,7 @@ def judge_missing_attempts(
     return tuple(_with_outcome(attempt, end, walltime_s, marks.get(attempt.place)) for attempt, end in judged if end)
 
 
-def select_unaccounted_attempts(
+def attempts_long_without_record(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> tuple[TaskAttempt, ...]:
     """Return attempts that lack a record, or have a future end, for too long."""
@@ -309,7 +309,7 @@ def _with_outcome(attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: Task
     outcome = classify_job_end(end, walltime_s)
     return replace(
         attempt,
-        outcome=classify_deleted_task_end(end, outcome, mark.wiped_for) if mark else outcome,
+        outcome=outcome_of_task_nikita_deleted(end, outcome, mark.wiped_for) if mark else outcome,
         exit_status=wrapper_exit_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
         host=end.host,

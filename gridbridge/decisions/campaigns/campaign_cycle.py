@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns import job_ratio_predictor
-from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
-from gridbridge.decisions.campaigns.campaign_event_rules import update_campaign_events
+from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_for_log
+from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenEventsInCycle,
-    derive_blacklist,
+    OpenCampaignEventsInCycle,
+    derive_cluster_blacklist,
     hide_blacklisted_clusters,
     may_retry_array_submission,
     record_cluster_probes,
@@ -23,7 +23,7 @@ from gridbridge.decisions.campaigns.competing_attempts import (
     number_retries_after_copies,
     select_final_task_ends,
 )
-from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import describe_started_prologues as of_steps
 from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import (
@@ -55,7 +55,7 @@ class _CycleOutcome:
     """The ends that a cycle found, and the arrays and retries that remain."""
 
     seen: CampaignCycleSituation  # situation with final outcomes, without prologues
-    steps: PrologueProgress
+    steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
     over: Counter[int]  # finally ended tasks of each campaign
@@ -80,8 +80,8 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     at_end = _finished(ends)
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
-    book, records = update_campaign_events(
-        situation, ends.again, (*finished, *wound_up), steps.noted(OpenEventsInCycle(situation.events))
+    book, records = update_events_and_successes(
+        situation, ends.again, (*finished, *wound_up), steps.noted(OpenCampaignEventsInCycle(situation.events))
     )
     unsent = tuple(array for array in steps.unsent(at_end) if array in ends.reached)
     sending = _plan_sends(ends, book, unsent)
@@ -109,7 +109,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
 
 
 def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
-    rivals, steps = group_attempts_by_task(situation.rivals), PrologueProgress(situation)
+    rivals, steps = group_attempts_by_task(situation.rivals), PrologueAndEpilogueProgress(situation)
     over = {(array.campaign, array.number) for array in situation.over}
     lasting = tuple(array for array in situation.arrays if (array.campaign, array.number) not in over)
     tasks = steps.of_tasks(situation.arrays)
@@ -129,11 +129,13 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
     )
 
 
-def _plan_sends(ends: _CycleOutcome, book: OpenEventsInCycle, unsent: Container[CampaignArray]) -> CampaignCyclePlan:
+def _plan_sends(
+    ends: _CycleOutcome, book: OpenCampaignEventsInCycle, unsent: Container[CampaignArray]
+) -> CampaignCyclePlan:
     """Plan new tasks to send and submissions to resume, except the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
-        derive_blacklist(book.open, situation.at, situation.failures),
+        derive_cluster_blacklist(book.open, situation.at, situation.failures),
         job_ratio_predictor.predict_job_ratios(situation),
     )
     reachable = hide_blacklisted_clusters(situation, barred | steps.preparing())
@@ -264,7 +266,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
-    lines += job_ratio_predictor.describe_ratio_changes(plan.predicted)
+    lines += job_ratio_predictor.describe_job_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
     lines += [
@@ -277,7 +279,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         for array in plan.unsent
     ]
     lines += [f"campaign {number} has ended" for number in plan.finished]
-    lines += [format_campaign_event_log(event) for event in plan.changes.events]
+    lines += [format_campaign_event_for_log(event) for event in plan.changes.events]
     return [line for line in lines if line]
 
 

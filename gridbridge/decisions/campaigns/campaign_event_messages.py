@@ -1,7 +1,7 @@
 """Sentences that describe events of campaigns to users."""
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.fixed_paths import LEDGER
 from gridbridge.model.status_report import number_with_noun
 
@@ -91,8 +91,8 @@ def _restored_follow_up(event: CampaignEvent, state: CampaignState | None) -> st
     return words.format(campaign=event.campaign)
 
 
-def format_campaign_event_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
+def format_campaign_event_for_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
     """Format an event for the log, with its campaign."""
-    owner = "" if event.kind is CampaignEventKind.CLUSTER else f"campaign {event.campaign}: "
+    owner = "" if event.kind is CampaignEventSubject.CLUSTER else f"campaign {event.campaign}: "
     over = ", which is over" if event.closed_at else ""
     return f"{owner}{describe_campaign_event(event, state)}{over}"

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenEventsInCycle,
-    derive_blacklist,
+    OpenCampaignEventsInCycle,
+    derive_cluster_blacklist,
     new_campaign_event,
-    repeat_campaign_event,
+    repeat_event_with_longer_pause,
 )
 from gridbridge.decisions.campaigns.cluster_success_records import (
     STARTED_OUTCOMES,
@@ -34,8 +34,8 @@ from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
@@ -54,17 +54,17 @@ EVENT_OF_OUTCOME = {
 }
 
 
-def update_campaign_events(
+def update_events_and_successes(
     situation: CampaignCycleSituation,
     again: Iterable[TaskRetry],
     finished: Iterable[int],
-    book: OpenEventsInCycle | None = None,
-) -> tuple[OpenEventsInCycle, tuple[ClusterSuccessRecord, ...]]:
+    book: OpenCampaignEventsInCycle | None = None,
+) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
     """Return the open events after a cycle, and the changed success records.
 
     `book` has the events that earlier steps of the cycle have changed.
     """
-    book = book or OpenEventsInCycle(situation.events)
+    book = book or OpenCampaignEventsInCycle(situation.events)
     where = map_arrays_to_clusters(situation.arrays)
     alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
     ended = [
@@ -84,19 +84,19 @@ def update_campaign_events(
     return book, records
 
 
-def _note_clusters(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
+def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open an event for each silent cluster, and close the event at its next answer."""
     for name in sorted(situation.asked):
         event = book.find(CampaignEventCode.GET_JOBS, 0, name)
         if name in situation.room:
             book.close(event, situation.at)
         elif not event:
-            event = new_campaign_event(CampaignEventKind.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at)
+            event = new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at)
             book.put(replace(event, why=situation.silent.get(name, "")))
 
 
 def record_failed_task_events(
-    book: OpenEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
+    book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
     """Count the finally failed tasks, with one event for equal failures."""
     for attempt, cluster in ended:
@@ -104,7 +104,7 @@ def record_failed_task_events(
             continue
         fresh = replace(
             new_campaign_event(
-                CampaignEventKind.TASK, EVENT_OF_OUTCOME[attempt.outcome], attempt.campaign, cluster, at
+                CampaignEventSubject.TASK, EVENT_OF_OUTCOME[attempt.outcome], attempt.campaign, cluster, at
             ),
             exit_status=attempt.exit_status,
             first_task=attempt.task,
@@ -115,14 +115,14 @@ def record_failed_task_events(
 
 
 def _note_starts(
-    book: OpenEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
+    book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
     """Open SETUP_ERROR if a cluster can't start tasks; close it when a later task starts."""
     sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
     for attempt, cluster in ended:
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
-            event = open_event or repeat_campaign_event(
+            event = open_event or repeat_event_with_longer_pause(
                 None, CampaignEventCode.SETUP_ERROR, (attempt.campaign, cluster), situation.at, situation.failures
             )
             first = attempt.task if event.first_task is None else event.first_task
@@ -136,7 +136,7 @@ def _note_starts(
 
 
 def _note_records(
-    book: OpenEventsInCycle, records: tuple[ClusterSuccessRecord, ...], situation: CampaignCycleSituation
+    book: OpenCampaignEventsInCycle, records: tuple[CampaignSuccessAtCluster, ...], situation: CampaignCycleSituation
 ) -> None:
     """Open the events that close clusters after program errors, and black holes."""
     black_holes = find_black_hole_clusters(records)
@@ -144,16 +144,18 @@ def _note_records(
         pair = record.campaign, record.cluster
         is_bad = record.errors_in_row >= situation.failures.program_errors
         if is_bad and not book.find(CampaignEventCode.BLACKLIST, *pair):
-            event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at)
+            event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at)
             book.put(replace(event, tasks=record.errors_in_row, host=record.error_host))
         if pair in black_holes and not book.find(CampaignEventCode.SINK, *pair):
-            event = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at)
+            event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at)
             book.put(replace(event, tasks=record.successes))
 
 
-def _note_campaigns(book: OpenEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]) -> None:
+def _note_campaigns(
+    book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
+) -> None:
     """Open NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
-    barred = derive_blacklist(book.open, situation.at, situation.failures)
+    barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
     lasting = {campaign.number for campaign in situation.campaigns}
     for campaign in situation.campaigns:
         event = book.find(CampaignEventCode.NO_CLUSTER, campaign.number)
@@ -163,7 +165,7 @@ def _note_campaigns(book: OpenEventsInCycle, situation: CampaignCycleSituation, 
         elif stuck and not event:
             book.put(
                 new_campaign_event(
-                    CampaignEventKind.CAMPAIGN, CampaignEventCode.NO_CLUSTER, campaign.number, "", situation.at
+                    CampaignEventSubject.CAMPAIGN, CampaignEventCode.NO_CLUSTER, campaign.number, "", situation.at
                 )
             )
     for event in book.open:
@@ -174,7 +176,7 @@ def _note_campaigns(book: OpenEventsInCycle, situation: CampaignCycleSituation, 
             book.close(event, situation.at)
 
 
-def update_conflicting_end_events(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
+def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open, update or close an event for tasks with conflicting records.
 
     Each campaign and cluster has one such event. No conflicting record is believed, since it may be
@@ -185,7 +187,7 @@ def update_conflicting_end_events(book: OpenEventsInCycle, situation: CampaignCy
         of.setdefault((attempt.campaign, attempt.cluster), []).append(attempt.task)
     for (campaign, cluster), tasks in of.items():
         fresh = new_campaign_event(
-            CampaignEventKind.CAMPAIGN, CampaignEventCode.DISPUTED, campaign, cluster, situation.at
+            CampaignEventSubject.CAMPAIGN, CampaignEventCode.DISPUTED, campaign, cluster, situation.at
         )
         event = book.find(CampaignEventCode.DISPUTED, campaign, cluster) or fresh
         if event.tasks != len(tasks):
@@ -197,13 +199,13 @@ def update_conflicting_end_events(book: OpenEventsInCycle, situation: CampaignCy
             book.close(event, situation.at)
 
 
-def campaigns_with_given_up_conflicts(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
+def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
     """Return campaigns and clusters whose owners gave up tasks with conflicting ends."""
     confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 
 
-def update_removed_cluster_events(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
+def update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open an event for each used cluster that was removed from gridbridge.toml.
 
     Removed clusters can't be queried. Their tasks wait until the section is back or root declares
@@ -212,7 +214,7 @@ def update_removed_cluster_events(book: OpenEventsInCycle, situation: CampaignCy
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
         if not book.find(CampaignEventCode.DROPPED, 0, name):
-            book.put(new_campaign_event(CampaignEventKind.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at))
+            book.put(new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at))
     for event in book.open:
         if event.code is CampaignEventCode.DROPPED and event.cluster not in situation.dropped:
             book.close(event, situation.at)

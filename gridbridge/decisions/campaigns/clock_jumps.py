@@ -29,7 +29,7 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
     return replace(now, leaps=_without(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)
 
 
-def shift_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
+def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
     """Return a past time as the present clock would have recorded it."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)

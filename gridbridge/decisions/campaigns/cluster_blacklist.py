@@ -16,13 +16,13 @@ from gridbridge.model.campaigns.campaign_events import (
     PAUSING_EVENTS,
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend
 
 
-class OpenEventsInCycle:
+class OpenCampaignEventsInCycle:
     """The open events during one cycle's decision, with the changes of the cycle."""
 
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
@@ -64,27 +64,27 @@ class OpenEventsInCycle:
 MAX_DOUBLINGS = 32
 
 
-class BlacklistEntry(Enum):
+class ClusterClosureOrProbe(Enum):
     """Whether a blacklisted cluster gets no task of a campaign, or one probe."""
 
     CLOSED = "closed"
     PROBE = "probe"  # one task as a probe
 
 
-def derive_blacklist(
-    events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
-) -> dict[CampaignCluster, BlacklistEntry]:
+def derive_cluster_blacklist(
+    events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
+) -> dict[CampaignCluster, ClusterClosureOrProbe]:
     """Return the (campaign, cluster) pairs that events close, and whether a probe is due."""
-    entries: dict[CampaignCluster, BlacklistEntry] = {}
+    entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
     for event in events:
         pair = event.campaign, event.cluster
         if event.code in BLACKLISTING_EVENTS and not event.closed_at:
-            is_probe = is_probe_due(event, at, policy) and entries.get(pair) is not BlacklistEntry.CLOSED
-            entries[pair] = BlacklistEntry.PROBE if is_probe else BlacklistEntry.CLOSED
+            is_probe = is_cluster_probe_due(event, at, policy) and entries.get(pair) is not ClusterClosureOrProbe.CLOSED
+            entries[pair] = ClusterClosureOrProbe.PROBE if is_probe else ClusterClosureOrProbe.CLOSED
     return entries
 
 
-def is_probe_due(event: CampaignEvent, at: datetime, policy: FailuresSection) -> bool:
+def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
     """Say whether an event's pause is over, so that its cluster is probed.
 
     A pause longer than `probe_max_s` is over, too: a fast clock wrote it and was set back since.
@@ -94,7 +94,7 @@ def is_probe_due(event: CampaignEvent, at: datetime, policy: FailuresSection) ->
 
 
 def hide_blacklisted_clusters(
-    situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, BlacklistEntry]
+    situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
     """Return the situation without the clusters that are closed to campaigns."""
     return replace(
@@ -102,11 +102,11 @@ def hide_blacklisted_clusters(
     )
 
 
-def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, BlacklistEntry]) -> Campaign:
+def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]) -> Campaign:
     clusters = {
         name: request
         for name, request in campaign.jdl.clusters.items()
-        if barred.get((campaign.number, name)) is not BlacklistEntry.CLOSED
+        if barred.get((campaign.number, name)) is not ClusterClosureOrProbe.CLOSED
     }
     return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
@@ -114,48 +114,54 @@ def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, Bl
 def record_cluster_probes(
     sends: Iterable[CampaignTaskSend],
     situation: CampaignCycleSituation,
-    barred: Mapping[CampaignCluster, BlacklistEntry],
-    book: OpenEventsInCycle,
+    barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
+    book: OpenCampaignEventsInCycle,
 ) -> None:
     """Record which sent tasks are probes, so that the next probe waits."""
     for send in sends:
         pair = send.campaign, send.cluster
         event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
-        if event and barred.get(pair) is BlacklistEntry.PROBE:
+        if event and barred.get(pair) is ClusterClosureOrProbe.PROBE:
             book.put(
-                repeat_campaign_event(event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures)
+                repeat_event_with_longer_pause(
+                    event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures
+                )
             )
 
 
-def repeat_campaign_event(
-    earlier: CampaignEvent | None, code: CampaignEventCode, pair: CampaignCluster, at: datetime, policy: FailuresSection
+def repeat_event_with_longer_pause(
+    earlier: CampaignEvent | None,
+    code: CampaignEventCode,
+    pair: CampaignCluster,
+    at: datetime,
+    policy: CampaignFailuresSection,
 ) -> CampaignEvent:
     """Return an event that happened again: the pause before the next probe doubles.
 
     A failure during the pause does not extend the pause: it may come from an array of the same
     round.
     """
-    if earlier and earlier.until and not is_probe_due(earlier, at, policy):
+    if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
-    event = earlier or new_campaign_event(CampaignEventKind.CAMPAIGN, code, *pair, at)
+    event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
     probes = event.probes + 1 if earlier else 0
     pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)
     return replace(event, probes=probes, last_at=at, until=at + timedelta(seconds=pause_s))
 
 
 def new_campaign_event(
-    kind: CampaignEventKind, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
+    kind: CampaignEventSubject, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
 ) -> CampaignEvent:
     """Return a new open event."""
     return CampaignEvent(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
 
 
 def may_retry_array_submission(
-    array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
+    array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> bool:
     """Say whether to retry an array's submission now; a release is always retried."""
     pauses = (
-        event.until and not is_probe_due(event, at, policy)
+        event.until and not is_cluster_probe_due(event, at, policy)
         for event in events
         if event.code in PAUSING_EVENTS and (event.campaign, event.cluster) == (array.campaign, array.cluster)
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from statistics import median
 
 from gridbridge.model.campaigns.campaign import CampaignCluster, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
 
 MIN_SUCCESSES = 5  # fewest successes at a cluster that may be a black hole
@@ -21,9 +21,9 @@ TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are round
 KEPT_DURATIONS = 32  # number of run times kept for a campaign at a cluster
 
 
-def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
+def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
     """Return the (campaign, cluster) pairs whose successes are suspiciously short."""
-    of: dict[int, list[ClusterSuccessRecord]] = {}
+    of: dict[int, list[CampaignSuccessAtCluster]] = {}
     for record in records:
         of.setdefault(record.campaign, []).append(record)
     return frozenset(
@@ -34,7 +34,7 @@ def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozens
     )
 
 
-def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
+def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSuccessAtCluster]:
     """Return the records whose tasks are short compared with the longest task anywhere."""
     timed = [record for record in records if record.durations_s]
     longest_s = max((max(record.durations_s) for record in timed), default=0)
@@ -42,7 +42,7 @@ def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRec
     return [record for record in timed if median(record.durations_s) < limit_s]
 
 
-def is_black_hole_cluster(record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]) -> bool:
+def is_black_hole_cluster(record: CampaignSuccessAtCluster, other_records: Iterable[CampaignSuccessAtCluster]) -> bool:
     """Say whether tasks succeed much faster at a cluster than at other clusters."""
     elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
     if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE:
@@ -51,7 +51,7 @@ def is_black_hole_cluster(record: ClusterSuccessRecord, other_records: Iterable[
     return usual_s < MAX_BLACK_HOLE_S and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
 
 
-def count_starved_tasks(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
+def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
     """Count waiting tasks that nikita deleted at clusters where no task of the campaign runs.
 
     Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
@@ -93,10 +93,10 @@ def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> froze
 
 
 def update_success_records(
-    records: Iterable[ClusterSuccessRecord],
+    records: Iterable[CampaignSuccessAtCluster],
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
-) -> tuple[ClusterSuccessRecord, ...]:
+) -> tuple[CampaignSuccessAtCluster, ...]:
     """Return the success records that ended tasks change; their order does not matter.
 
     Run times of tasks in `untimed` arrays are ignored.
@@ -106,14 +106,16 @@ def update_success_records(
     for attempt, cluster in ended:
         of.setdefault((attempt.campaign, cluster), []).append(attempt)
     return tuple(
-        _with_attempts(by_pair.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]), attempts, untimed)
+        _with_attempts(
+            by_pair.get(pair) or CampaignSuccessAtCluster(campaign=pair[0], cluster=pair[1]), attempts, untimed
+        )
         for pair, attempts in of.items()
     )
 
 
 def _with_attempts(
-    record: ClusterSuccessRecord, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
-) -> ClusterSuccessRecord:
+    record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
+) -> CampaignSuccessAtCluster:
     """Add ended attempts to a record.
 
     A success resets the count of errors; a started task resets the count of deleted tasks.
@@ -136,6 +138,6 @@ def _with_attempts(
     )
 
 
-def _only_host(record: ClusterSuccessRecord, hosts: Iterable[str]) -> str:
+def _only_host(record: CampaignSuccessAtCluster, hosts: Iterable[str]) -> str:
     all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
     return all_hosts.pop() if len(all_hosts) == 1 else ""

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
-from gridbridge.decisions.campaigns.survival_curve import SurvivalCurve, estimate_survival_curve, mix_survival_curves
+from gridbridge.decisions.campaigns.survival_curve import (
+    RunTimeSurvivalCurve,
+    estimate_survival_curve,
+    mix_survival_curves,
+)
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
-    CampaignProgress,
+    CampaignProgressForForecast,
     CampaignRunTimesAtCluster,
     HalfwayForecast,
 )
@@ -28,10 +32,12 @@ HALVINGS = 24
 CAUTION = 2.0  # `caution` of the survival curve for P90; from simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
-Weighed = tuple[SurvivalCurve, float, float]  # a survival curve, an elapsed time, and the number of tasks represented
+Weighed = tuple[
+    RunTimeSurvivalCurve, float, float
+]  # a survival curve, an elapsed time, and the number of tasks represented
 
 
-def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
+def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
     """Forecast when the last task ends, and how many tasks end per second now."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
@@ -47,7 +53,7 @@ def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
 
 
 def _expected(
-    progress: CampaignProgress, services: Sequence[CampaignRunTimesAtCluster], caution: float
+    progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
     """Return the probability of the campaign's end over time; None if no task runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
@@ -91,7 +97,7 @@ class _CompletionChance:
     """The probability that all tasks have ended, as a function of time."""
 
     def __init__(
-        self, running: Sequence[Weighed], curve: SurvivalCurve, waiting: int, rate: float, ahead_s: float
+        self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float, ahead_s: float
     ) -> None:
         self.rate = rate  # tasks that end per second
         self._ahead_s = ahead_s
@@ -119,7 +125,7 @@ class _CompletionChance:
         return of_running * of_left / len(self._rates)
 
     @staticmethod
-    def _log_of_task(curve: SurvivalCurve, elapsed: float, before: float, many: float, time: float) -> float:
+    def _log_of_task(curve: RunTimeSurvivalCurve, elapsed: float, before: float, many: float, time: float) -> float:
         still = curve.left_after(elapsed + time) / before if before else 0.0
         return many * log(1 - still) if still < 1 else -inf
 
@@ -141,7 +147,7 @@ class _CompletionChance:
         return logarithm
 
 
-def _spread(curve: SurvivalCurve, waiting: int, rate: float) -> float:
+def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
     """Return the standard deviation of the logarithm of the last task's start time.
 
     Its sources are chance, the small number of known run times, and rounds of similar tasks that
@@ -166,13 +172,13 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(throughput: CampaignRunTimesAtCluster, whole: SurvivalCurve, caution: float) -> SurvivalCurve:
+def _curve(throughput: CampaignRunTimesAtCluster, whole: RunTimeSurvivalCurve, caution: float) -> RunTimeSurvivalCurve:
     if len(throughput.durations_s) < FEWEST:
         return whole
     return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
 
 
-def _rate(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> float:
+def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
     """Return the rate of ends per second, as observed or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
@@ -180,7 +186,7 @@ def _rate(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> float:
     return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
 
 
-def _sampled(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> Iterable[Weighed]:
+def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
     """Return all running tasks, or a sample of many that has the longest-running task."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1

@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 ENDS_PER_TRANSACTION = 2000  # task ends stored in one transaction, which takes less than 0.1 s
 
 
-def split_plan_into_transactions(
+def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
     """Split a plan's ends into transactions; the last transaction has all other acts.

@@ -14,7 +14,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage
 
 COMMITTED_USE_S = 900.0  # use that a newly granted slot counts as
 
@@ -32,7 +32,7 @@ class FairShareRequest:
     first: int = 0  # number of first tasks among the tasks
 
 
-def share_free_slots(
+def fair_share_tasks_by_campaign(
     free_slots: int,
     requests: Sequence[FairShareRequest],
     used_s: Mapping[str, float],
@@ -82,7 +82,7 @@ def _serve(
     return remaining
 
 
-def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
+def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) -> DecayedCampaignUsage:
     """Return usage decayed to `now`; each half-life halves the usage."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
@@ -90,7 +90,9 @@ def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> Decay
     )
 
 
-def add_ended_tasks_to_usage(usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int) -> DecayedUsage:
+def add_ended_tasks_to_usage(
+    usage: DecayedCampaignUsage, ended: Iterable[TaskAttempt], slots: int
+) -> DecayedCampaignUsage:
     """Add ended tasks to usage; tasks with an unknown run time add nothing."""
     tasks = tuple(ended)
     good = [

@@ -24,11 +24,11 @@ from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     JobRatio,
     JobRatioInputs,
     JobRatioUpdate,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.status_report import number_with_noun
@@ -60,12 +60,12 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
     return max(low, min(high, new)) / terms.slots
 
 
-def have_sent_tasks_settled(terms: JobRatioInputs) -> bool:
+def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
     """Say whether the sent tasks are known to start or to wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
-def count_tasks_for_slots(ratio: float, free_slots: int, slots: float) -> int:
+def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
     """Return how many tasks go to free slots: at least one if one task fits.
 
     A ratio of 0 sends no task.
@@ -142,7 +142,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 }
 
 
-NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
+NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
@@ -180,7 +180,7 @@ def select_changed_ratios(
     )
 
 
-def describe_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
+def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
     """Describe each changed ratio, with the numbers that led to it."""
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
@@ -223,11 +223,15 @@ class _CyclePredictor:
             law=room.law,
             terms=terms,
             ratio=next_job_ratio(room.law, terms) if before else terms.old,
-            submitted=0 if have_sent_tasks_settled(terms) else terms.submitted,
+            submitted=0 if is_known_if_sent_tasks_start(terms) else terms.submitted,
         )
 
     def _terms(
-        self, pair: CampaignCluster, request: JdlClusterSettings, room: ClusterCapacity, before: JobRatio | None
+        self,
+        pair: CampaignCluster,
+        request: JdlClusterSettings,
+        room: ClusterCapacityForCampaigns,
+        before: JobRatio | None,
     ) -> JobRatioInputs:
         view = self._views.get(pair, NO_LISTED_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
@@ -249,7 +253,7 @@ class _CyclePredictor:
         )
 
 
-def _allowed(request: JdlClusterSettings, room: ClusterCapacity, waiting_of_others: int) -> int:
+def _allowed(request: JdlClusterSettings, room: ClusterCapacityForCampaigns, waiting_of_others: int) -> int:
     """Return how many tasks of a campaign may wait.
 
     The law `measured` also counts waiting tasks of other campaigns.

@@ -12,14 +12,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
-from gridbridge.decisions.campaigns.task_retries import choose_clusters_to_avoid, list_walltime_overrun_clusters
+from gridbridge.decisions.campaigns.task_retries import choose_clusters_retry_avoids, list_walltime_overrun_clusters
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
     LedgerRecoveryStep,
     RootLedgerArray,
-    StoredCampaign,
+    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -27,15 +27,15 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 
 
-def has_unknown_ledger_array(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:
+def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:
     """Say whether root's ledger has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
     return any(array.number not in numbers for array in ledger)
 
 
-def plan_ledger_recovery(
+def plan_recovery_from_root_ledger(
     campaign: int,
-    stored: StoredCampaign,
+    stored: StoredCampaignTasks,
     entries: Iterable[RootLedgerArray],
     at: datetime,
     *,
@@ -86,7 +86,7 @@ def plan_ledger_recovery(
     return (*undone_steps, *steps)
 
 
-def _undone(array: CampaignArray, stored: StoredCampaign) -> LedgerRecoveryStep:
+def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecoveryStep:
     """Undo an array that was never submitted: its tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
@@ -175,7 +175,7 @@ def _first(span: WaitingTaskRange) -> int:
     return span.first
 
 
-def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterable[WaitingTaskRange]:
+def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> Iterable[WaitingTaskRange]:
     """Yield the waiting tasks as before these attempts, which were never submitted."""
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
@@ -186,7 +186,7 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterabl
             first=attempt.task,
             last=attempt.task,
             attempt=attempt.attempt,
-            avoid=choose_clusters_to_avoid(of_task[-1], of_task[:-1], stored.clusters) if of_task else (),
+            avoid=choose_clusters_retry_avoids(of_task[-1], of_task[:-1], stored.clusters) if of_task else (),
             never=list_walltime_overrun_clusters(of_task, stored.clusters),
         )
 
@@ -217,7 +217,7 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
         yield range(begin, span.last + 1)
 
 
-def _differs(array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, RootLedgerArray]") -> bool:
+def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[int, RootLedgerArray]") -> bool:
     """Say whether the ledger lacks a stored array, or has other tasks in it."""
     if array.state is not ArraySubmissionState.INTENDED:
         return False

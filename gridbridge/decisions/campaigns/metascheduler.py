@@ -21,14 +21,14 @@ MIN_PRIOR_TESTS = 3  # least limit of one owner's test campaigns that are served
 SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster per test campaign of an owner that is served first
 
 
-class CampaignClusterOffer(NamedTuple):
+class ClustersOfferedToCampaign(NamedTuple):
     """A campaign with the clusters that are offered to the campaign in this turn."""
 
     campaign: Campaign
     clusters: tuple[str, ...]
 
 
-def rank_campaign_offers(situation: CampaignCycleSituation) -> tuple[tuple[CampaignClusterOffer, ...], ...]:
+def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
     """Return the offers of a cycle by turn; earlier turns are served first."""
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -45,28 +45,28 @@ def rank_campaign_offers(situation: CampaignCycleSituation) -> tuple[tuple[Campa
     )
 
 
-def max_prior_tests_per_person(situation: CampaignCycleSituation, cluster: str) -> int:
+def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
     """Return how many test campaigns of one owner are served first at a cluster."""
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
 def _tests(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
-) -> tuple[tuple[CampaignClusterOffer, ...], tuple[CampaignClusterOffer, ...]]:
+) -> tuple[tuple[ClustersOfferedToCampaign, ...], tuple[ClustersOfferedToCampaign, ...]]:
     """Return the offers of tests served first, and of tests beyond their owner's limit."""
     ahead = _with_tests(situation)
-    first, last = list[CampaignClusterOffer](), list[CampaignClusterOffer]()
+    first, last = list[ClustersOfferedToCampaign](), list[ClustersOfferedToCampaign]()
     for campaign in ranked:
         clusters = _clusters(campaign, situation, None)
         tried = situation.tried.get(campaign.number, ())
         more = [
             name
             for name in clusters
-            if name not in tried and ahead[campaign.owner, name] >= max_prior_tests_per_person(situation, name)
+            if name not in tried and ahead[campaign.owner, name] >= max_test_campaigns_served_first(situation, name)
         ]
-        first.append(CampaignClusterOffer(campaign, tuple(name for name in clusters if name not in more)))
+        first.append(ClustersOfferedToCampaign(campaign, tuple(name for name in clusters if name not in more)))
         if more:
-            last.append(CampaignClusterOffer(campaign, tuple(more)))
+            last.append(ClustersOfferedToCampaign(campaign, tuple(more)))
         ahead.update((campaign.owner, name) for name in clusters if name not in tried)
     return tuple(first), tuple(last)
 
@@ -96,7 +96,7 @@ def explain_campaign_order(
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.TEST, 0.0, 0.0
     if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
-        return CampaignPrecedenceReason.TESTS, 0.0, max_prior_tests_per_person(situation, cluster)
+        return CampaignPrecedenceReason.TESTS, 0.0, max_test_campaigns_served_first(situation, cluster)
     is_near, is_nearer = (is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first))
     if is_nearer and not is_near:
         return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
@@ -147,10 +147,10 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
 
 def _offers(
     campaigns: Iterable[Campaign], situation: CampaignCycleSituation, *, is_affine: bool
-) -> Iterator[CampaignClusterOffer]:
+) -> Iterator[ClustersOfferedToCampaign]:
     for campaign in campaigns:
         if clusters := _clusters(campaign, situation, is_affine):
-            yield CampaignClusterOffer(campaign, clusters)
+            yield ClustersOfferedToCampaign(campaign, clusters)
 
 
 def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:

@@ -13,24 +13,24 @@ from dataclasses import replace
 from gridbridge.decisions.campaigns import task_preemption_planning
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_OF_MOVES,
-    ArrayCancellation,
+    ArrayTaskDeletion,
     ArrayTasksInSameState,
-    CancellationReason,
     NikitaDeletionPlan,
+    NikitaDeletionReason,
     NikitaSituation,
 )
 
 REASON_WORDS = {
-    CancellationReason.OVERFLOW: "wait beyond the flood rate",
-    CancellationReason.WAITED: "waited too long",
-    CancellationReason.OVERRAN: "run long after their walltime",
-    CancellationReason.CANCELLED: "their owner cancelled",
-    CancellationReason.MADE_WAY: "hold what a local job lacks",
-    CancellationReason.UNWANTED: "their owner cancelled",
-    CancellationReason.MOVED: "are to start elsewhere",
-    CancellationReason.UNNEEDED: "are prologues that no task needs any more",
-    CancellationReason.LEFT: "are deleted, and listed again",
-    CancellationReason.NEVER_BEGAN: "are deleted, and listed again",
+    NikitaDeletionReason.OVERFLOW: "wait beyond the flood rate",
+    NikitaDeletionReason.WAITED: "waited too long",
+    NikitaDeletionReason.OVERRAN: "run long after their walltime",
+    NikitaDeletionReason.CANCELLED: "their owner cancelled",
+    NikitaDeletionReason.MADE_WAY: "hold what a local job lacks",
+    NikitaDeletionReason.UNWANTED: "their owner cancelled",
+    NikitaDeletionReason.MOVED: "are to start elsewhere",
+    NikitaDeletionReason.UNNEEDED: "are prologues that no task needs any more",
+    NikitaDeletionReason.LEFT: "are deleted, and listed again",
+    NikitaDeletionReason.NEVER_BEGAN: "are deleted, and listed again",
 }
 
 
@@ -41,29 +41,29 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     waiting = [part for part in new if part.is_waiting and not part.is_test]
     late = [part for part in waiting if _is_late(part, listing)]
     in_time = [part for part in waiting if not _is_late(part, listing)]
-    unwanted = tuple(part for part in going if part.marked is CancellationReason.UNWANTED)
+    unwanted = tuple(part for part in going if part.marked is NikitaDeletionReason.UNWANTED)
     moved = tuple(part for part in going if _is_moved(part))
     marked = tuple(part for part in going if _is_followed(part))
     return NikitaDeletionPlan(
         wipes=_together(
-            *(_cancel(part, CancellationReason.OVERRAN) for part in new if _overran(part, listing)),
-            *(_cancel(part, CancellationReason.WAITED) for part in late),
+            *(_cancel(part, NikitaDeletionReason.OVERRAN) for part in new if _overran(part, listing)),
+            *(_cancel(part, NikitaDeletionReason.WAITED) for part in late),
             *_overflow(in_time, listing),
         ),
         repeated=_together(*(_cancel(part, part.marked) for part in marked if not _is_spared(part))),
         spared=_together(*(_cancel(part, part.marked) for part in marked if _is_spared(part))),
         moved=_together(*(_cancel(part, part.marked) for part in moved)),
         cancelled=_together(
-            *(_cancel(part, CancellationReason.CANCELLED) for part in listing.parts if part.is_cancelled),
-            *(_cancel(part, CancellationReason.UNWANTED) for part in unwanted),
+            *(_cancel(part, NikitaDeletionReason.CANCELLED) for part in listing.parts if part.is_cancelled),
+            *(_cancel(part, NikitaDeletionReason.UNWANTED) for part in unwanted),
         ),
         ways=task_preemption_planning.plan_preemptions(listing.contests),
     )
 
 
-def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
+def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
     """Merge deletions of one array for one reason, so that they need one call."""
-    by_array = defaultdict[tuple[int, int, CancellationReason], list[ArrayCancellation]](list)
+    by_array = defaultdict[tuple[int, int, NikitaDeletionReason], list[ArrayTaskDeletion]](list)
     for cancellation in wipes:
         by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(cancellation)
     return tuple(
@@ -90,7 +90,7 @@ def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
     ]
 
 
-def _described(cancellation: ArrayCancellation) -> str:
+def _described(cancellation: ArrayTaskDeletion) -> str:
     return f"{cancellation.tasks} of campaign {cancellation.campaign} at {cancellation.cluster}"
 
 
@@ -109,7 +109,7 @@ def _is_moved(part: ArrayTasksInSameState) -> bool:
 
 def _is_followed(part: ArrayTasksInSameState) -> bool:
     """Say whether a task marked earlier is now deleted again or spared."""
-    is_judged = part.marked is not None and part.marked is not CancellationReason.UNWANTED
+    is_judged = part.marked is not None and part.marked is not NikitaDeletionReason.UNWANTED
     return is_judged and not _is_moved(part)
 
 
@@ -119,10 +119,10 @@ def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
 
 def _is_spared(part: ArrayTasksInSameState) -> bool:
     """Say whether a task started before it could be deleted for waiting."""
-    return part.marked not in (CancellationReason.OVERRAN, CancellationReason.MADE_WAY) and not part.is_waiting
+    return part.marked not in (NikitaDeletionReason.OVERRAN, NikitaDeletionReason.MADE_WAY) and not part.is_waiting
 
 
-def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayCancellation]:
+def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayTaskDeletion]:
     """Delete the newest tasks that wait after the grace period, down to the limit."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
@@ -134,7 +134,7 @@ def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
             indices = _last(part.places, beyond)
             if indices:
                 beyond -= sum(map(len, indices))
-                yield _cancel(part, CancellationReason.OVERFLOW, indices)
+                yield _cancel(part, NikitaDeletionReason.OVERFLOW, indices)
 
 
 def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
@@ -167,10 +167,10 @@ def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
 
 
 def _cancel(
-    part: ArrayTasksInSameState, wiped_for: CancellationReason | None, indices: tuple[range, ...] = ()
-) -> ArrayCancellation:
+    part: ArrayTasksInSameState, wiped_for: NikitaDeletionReason | None, indices: tuple[range, ...] = ()
+) -> ArrayTaskDeletion:
     assert wiped_for  # unmarked tasks are deleted for an explicit reason
-    return ArrayCancellation(
+    return ArrayTaskDeletion(
         campaign=part.campaign,
         array=part.array,
         cluster=part.cluster,

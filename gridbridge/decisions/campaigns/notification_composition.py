@@ -9,9 +9,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
+from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_for_log
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import (
+    ROOT_EVENTS,
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventSubject,
+)
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
     CampaignNotification,
@@ -43,7 +48,7 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
     """Return the notification of an event; root gets events that root must fix."""
     if event.code in SILENT_EVENTS:
         return None
-    is_roots = event.kind is CampaignEventKind.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
+    is_roots = event.kind is CampaignEventSubject.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
     return NotifiableEvent(
         at=event.opened_at,
         uid=campaign.uid if campaign and not is_roots else ROOT,
@@ -52,11 +57,11 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
         campaign=event.campaign,
         cluster=event.cluster,
         tasks=event.tasks,
-        text=format_campaign_event_log(event, campaign.state if campaign else None),
+        text=format_campaign_event_for_log(event, campaign.state if campaign else None),
     )
 
 
-def build_campaign_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
+def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
     """Return the notification of a new or an ended campaign."""
     name = f"campaign {campaign.number} ({replace_control_characters(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
@@ -112,7 +117,7 @@ def _message(
     )
 
 
-def correct_subscription_times(
+def drop_future_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
     """Return a subscription without times in the future.
@@ -131,7 +136,7 @@ def pause_before_next_notification(tries: int, policy: NotificationsSection) -> 
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
 
 
-def is_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
+def is_notify_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
     """Say whether the site has configured a channel."""
     return {NotificationChannel.MAIL: bool(policy.mail), NotificationChannel.JABBER: bool(policy.command)}.get(
         way, True

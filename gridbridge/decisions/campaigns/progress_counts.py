@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster
-from gridbridge.model.campaigns.published_tasks import TaskEndCounts, sum_task_end_counts
+from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts, sum_task_end_counts_by_cluster
 
 HOUR = timedelta(hours=1)
 
 
-def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[TaskEndCounts]) -> ShownCampaign:
+def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
     """Return a shown campaign with its ended tasks and mean run times by cluster.
 
     `ends` are in the order of time. An ended campaign gets the rate over its whole life, while a
@@ -20,10 +20,10 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Task
     if not ends:
         return campaign
     last = ends[-1].at
-    sums = {end.cluster: end for end in sum_task_end_counts(ends, last)}
+    sums = {end.cluster: end for end in sum_task_end_counts_by_cluster(ends, last)}
     rates = () if campaign.state.is_alive else sums.values()
     per_h = {end.cluster: _per_h(end, campaign.submitted_at) for end in rates}
-    total = sum_task_end_counts((replace(end, cluster="") for end in ends), last)
+    total = sum_task_end_counts_by_cluster((replace(end, cluster="") for end in ends), last)
     return replace(
         campaign,
         at=tuple(_at(campaign, sums, per_h)),
@@ -33,7 +33,7 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Task
 
 
 def _at(
-    campaign: ShownCampaign, sums: dict[str, TaskEndCounts], per_h: dict[str, float]
+    campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
     """Yield the counts at present, then at former clusters; "" has tasks ended without a send."""
     by_cluster = {at.cluster: at for at in campaign.at}
@@ -48,7 +48,7 @@ def _at(
         )
 
 
-def _per_h(end: TaskEndCounts, since: datetime) -> float:
+def _per_h(end: CampaignTaskEndCounts, since: datetime) -> float:
     return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
 
 

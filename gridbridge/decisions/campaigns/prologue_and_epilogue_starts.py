@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    BlacklistEntry,
-    OpenEventsInCycle,
+    ClusterClosureOrProbe,
+    OpenCampaignEventsInCycle,
     new_campaign_event,
-    repeat_campaign_event,
+    repeat_event_with_longer_pause,
 )
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -24,12 +24,12 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
-    LastPrologueAttempt,
-    PrologueStart,
+    LastPrologueOrEpilogueAttempt,
+    PrologueOrEpilogueStart,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
 
@@ -42,7 +42,7 @@ ENDED_BY_CLUSTER = {  # outcomes caused by the cluster, with the final error mes
 }
 
 
-class PrologueProgress:
+class PrologueAndEpilogueProgress:
     """The prologues and epilogues of all campaigns, including newly ended ones."""
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
@@ -73,10 +73,12 @@ class PrologueProgress:
         """Say whether an array is an epilogue."""
         return (array.campaign, array.number) in self._of_epilogues
 
-    def preparing(self) -> dict[CampaignCluster, BlacklistEntry]:
+    def preparing(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
         """Return the pairs of campaign and cluster where a prologue or epilogue is unfinished."""
         return {
-            _pair(phase): BlacklistEntry.CLOSED for phase in self._now if phase.outcome is TaskAttemptOutcome.PENDING
+            _pair(phase): ClusterClosureOrProbe.CLOSED
+            for phase in self._now
+            if phase.outcome is TaskAttemptOutcome.PENDING
         }
 
     def unready(self) -> frozenset[CampaignCluster]:
@@ -86,7 +88,7 @@ class PrologueProgress:
 
     def first(
         self, sends: Iterable[CampaignTaskSend]
-    ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueStart, ...]]:
+    ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueOrEpilogueStart, ...]]:
         """Split sends into tasks to send now and prologues that must run before tasks."""
         going, steps = [], []
         for send in sends:
@@ -96,7 +98,7 @@ class PrologueProgress:
                 steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
         return tuple(going), tuple(steps)
 
-    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStart, ...]]:
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueOrEpilogueStart, ...]]:
         """Return which campaigns end now, and the epilogues that other campaigns still need.
 
         A running prologue is awaited, even if no task needs the prologue any more.
@@ -131,7 +133,7 @@ class PrologueProgress:
         }
         return (array for array in self._situation.arrays if (array.campaign, array.number) in pending)
 
-    def noted(self, book: OpenEventsInCycle) -> OpenEventsInCycle:
+    def noted(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
         """Open events for failed prologues and epilogues; a successful prologue closes them."""
         campaigns = {
             campaign.number
@@ -145,18 +147,21 @@ class PrologueProgress:
                 self._note_prologue(book, phase)
             elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_over(phase):
                 event = new_campaign_event(
-                    CampaignEventKind.CAMPAIGN, CampaignEventCode.EPILOG_EXIT_ERROR, *_pair(phase), self._situation.at
+                    CampaignEventSubject.CAMPAIGN,
+                    CampaignEventCode.EPILOG_EXIT_ERROR,
+                    *_pair(phase),
+                    self._situation.at,
                 )
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: OpenEventsInCycle, phase: LastPrologueAttempt) -> None:
+    def _note_prologue(self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt) -> None:
         event, at = book.find(CampaignEventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
         if phase.outcome is TaskAttemptOutcome.SUCCESS:
             book.close(event, at)
         elif phase.outcome not in ENDED_BY_CLUSTER:
-            begun = event or repeat_campaign_event(
+            begun = event or repeat_event_with_longer_pause(
                 None, CampaignEventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
             )
             book.put(replace(begun, last_at=at))
@@ -169,10 +174,10 @@ class PrologueProgress:
         is_undone = prologue is not None and after is not None and after.array > prologue.array
         return prologue is not None and prologue.outcome is TaskAttemptOutcome.SUCCESS and not is_undone
 
-    def _next(self, campaign: int, cluster: str, step: str) -> PrologueStart:
+    def _next(self, campaign: int, cluster: str, step: str) -> PrologueOrEpilogueStart:
         previous = self._last.get((campaign, cluster, step))
         attempt = previous.attempt + 1 if previous else 1
-        return PrologueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+        return PrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
         """Yield the clusters at which a campaign's epilogue must run."""
@@ -200,21 +205,23 @@ class PrologueProgress:
         return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
 
 
-def _with_end(phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]) -> LastPrologueAttempt:
+def _with_end(
+    phase: LastPrologueOrEpilogueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]
+) -> LastPrologueOrEpilogueAttempt:
     now = ended.get((phase.campaign, phase.array))
     return phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
 
 
-def _is_over(phase: LastPrologueAttempt) -> bool:
+def _is_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
     if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
     return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
 
 
-def _pair(phase: LastPrologueAttempt) -> CampaignCluster:
+def _pair(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster
 
 
-def describe_started_prologues(steps: Iterable[PrologueStart]) -> list[str]:
+def describe_started_prologues(steps: Iterable[PrologueOrEpilogueStart]) -> list[str]:
     """Describe the prologues and epilogues that start."""
     return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

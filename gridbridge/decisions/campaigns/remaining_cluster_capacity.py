@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import floor
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacity
+from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 UNLIMITED = 1_000_000  # number of arrays, above any real number
@@ -19,7 +19,7 @@ UNLIMITED = 1_000_000  # number of arrays, above any real number
 class FreeClusterSlots:
     """Free ordinary and best-effort slots by cluster; 0 for a silent cluster."""
 
-    def __init__(self, room: Mapping[str, ClusterCapacity]) -> None:
+    def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
         self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
 
@@ -37,7 +37,10 @@ class RemainingArraysByCluster:
     """How many more arrays each cluster accepts; other submitters' arrays are unknown."""
 
     def __init__(
-        self, room: Mapping[str, ClusterCapacity], arrays: Iterable[CampaignArray], campaigns: Iterable[Campaign]
+        self,
+        room: Mapping[str, ClusterCapacityForCampaigns],
+        arrays: Iterable[CampaignArray],
+        campaigns: Iterable[Campaign],
     ) -> None:
         self._limits = {name: cluster_room.limits for name, cluster_room in room.items()}
         self._owners = {campaign.number: campaign.uid for campaign in campaigns}
@@ -96,7 +99,7 @@ class RemainingClusterCapacity:
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks that other tasks may use
 
 
-def compute_remaining_capacity(
+def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
     """Return the capacity of clusters, less the slots of waiting and resumed tasks.

@@ -6,24 +6,26 @@ The explanation uses the decision's own situation, so that its numbers are from 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry, derive_blacklist
+from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe, derive_cluster_blacklist
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.metascheduler import explain_campaign_order
-from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
-from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
+from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
-from gridbridge.model.campaigns.send_reasons import TaskSendCause, TaskSendReason
+from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
 
 MAX_NAMED_CAMPAIGNS = 3  # most campaigns served earlier that are named
-NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
+NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def explain_task_sends(situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> tuple[TaskSendReason, ...]:
+def explain_campaign_task_sends(
+    situation: CampaignCycleSituation, plan: CampaignCyclePlan
+) -> tuple[TaskSendExplanation, ...]:
     """Return a reason for each campaign with unsent tasks at each of its clusters."""
     cycle = _CycleExplanation(situation, plan)
     return tuple(
@@ -47,7 +49,7 @@ class _CycleExplanation:
         self._campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
-        self._matching = SchedulerTaskCounts(situation, self._predicted)
+        self._matching = TasksPerClusterByScheduler(situation, self._predicted)
         self._views = {(view.campaign, view.cluster): view for view in situation.there}
         self._waiting: dict[str, int] = {}
         for view in situation.there:
@@ -59,43 +61,45 @@ class _CycleExplanation:
             self._to_send[send.campaign] = self._to_send.get(send.campaign, 0) - send.tasks
             self._served.setdefault(send.cluster, []).append(send.campaign)
         events = _open(situation.events, plan)
-        self._bars = derive_blacklist(events, situation.at, situation.failures)
+        self._bars = derive_cluster_blacklist(events, situation.at, situation.failures)
         self._unsent = UnsentTaskBacklog(situation, self._bars)
         self._barring = _barring(events)
-        self._preparing = PrologueProgress(situation).preparing().keys() | {
+        self._preparing = PrologueAndEpilogueProgress(situation).preparing().keys() | {
             (step.campaign, step.cluster) for step in plan.steps
         }
 
-    def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendReason:
+    def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
         """Return why a campaign sent tasks to a cluster or did not."""
         room = self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
         if room is None and cluster in self._situation.dropped:
-            return replace(reason, cause=TaskSendCause.DROPPED)
+            return replace(reason, cause=TaskSentOrUnsentCause.DROPPED)
         if room is None:
             return reason
         if reason.sent:
-            return replace(reason, cause=TaskSendCause.SENT)
+            return replace(reason, cause=TaskSentOrUnsentCause.SENT)
         barred = self._barring.get((campaign.number, cluster))
-        is_closed = self._bars.get((campaign.number, cluster)) is BlacklistEntry.CLOSED
+        is_closed = self._bars.get((campaign.number, cluster)) is ClusterClosureOrProbe.CLOSED
         if barred and is_closed:
-            return replace(reason, cause=TaskSendCause.CLOSED, code=barred.code, until=barred.until)
+            return replace(reason, cause=TaskSentOrUnsentCause.CLOSED, code=barred.code, until=barred.until)
         if (campaign.number, cluster) in self._preparing:
-            return replace(reason, cause=TaskSendCause.PREPARING)
+            return replace(reason, cause=TaskSentOrUnsentCause.PREPARING)
         if room.is_drained:
-            return replace(reason, cause=TaskSendCause.DRAINED)
+            return replace(reason, cause=TaskSentOrUnsentCause.DRAINED)
         if room.is_stressed:
-            return replace(reason, cause=TaskSendCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit)
+            return replace(
+                reason, cause=TaskSentOrUnsentCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
+            )
         cause = self._cause(reason, campaign, request)
         return self._with_order(replace(reason, cause=cause), campaign)
 
-    def _numbers(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendReason:
+    def _numbers(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         view, predicted = self._views.get(pair, NO_LISTED_TASKS), self._predicted.get(pair)
-        return TaskSendReason(
+        return TaskSendExplanation(
             campaign=campaign.number,
             cluster=cluster,
-            cause=TaskSendCause.NO_ANSWER,
+            cause=TaskSentOrUnsentCause.NO_ANSWER,
             sent=self._sent.get(pair, 0),
             free_slots=max(0, self._free.of(cluster, request)),
             slots=request.slots,
@@ -108,35 +112,37 @@ class _CycleExplanation:
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
-    def _limit(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendCause | None:
+    def _limit(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSentOrUnsentCause | None:
         """Return the limit that keeps tasks from a cluster even if slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
-            return TaskSendCause.TRIED
+            return TaskSentOrUnsentCause.TRIED
         if reason.max_jobs and reason.listed >= reason.max_jobs:
-            return TaskSendCause.MAX_JOBS
+            return TaskSentOrUnsentCause.MAX_JOBS
         if not self._matching.arrays(campaign, reason.cluster):
-            return TaskSendCause.MAX_ARRAYS
+            return TaskSentOrUnsentCause.MAX_ARRAYS
         if 0 < reason.all_slots < reason.slots:
-            return TaskSendCause.TOO_LARGE
-        return None if self._unsent.at(campaign.number, reason.cluster) else TaskSendCause.KEPT_OFF
+            return TaskSentOrUnsentCause.TOO_LARGE
+        return None if self._unsent.at(campaign.number, reason.cluster) else TaskSentOrUnsentCause.KEPT_OFF
 
-    def _cause(self, reason: TaskSendReason, campaign: Campaign, request: JdlClusterSettings) -> TaskSendCause:
+    def _cause(
+        self, reason: TaskSendExplanation, campaign: Campaign, request: JdlClusterSettings
+    ) -> TaskSentOrUnsentCause:
         if limit := self._limit(reason, campaign):
             return limit
         if reason.free_slots < reason.slots:
-            return TaskSendCause.FULL
+            return TaskSentOrUnsentCause.FULL
         if self._to_send.get(campaign.number, 0) <= 0:
-            return TaskSendCause.ELSEWHERE
+            return TaskSentOrUnsentCause.ELSEWHERE
         if self._matching.left.free.of(reason.cluster, request) < reason.slots:
-            return TaskSendCause.WAITING_THERE
+            return TaskSentOrUnsentCause.WAITING_THERE
         if not self._matching.to_start(campaign, reason.cluster):
-            return TaskSendCause.JOB_RATIO
-        return TaskSendCause.OTHERS_FIRST
+            return TaskSentOrUnsentCause.JOB_RATIO
+        return TaskSentOrUnsentCause.OTHERS_FIRST
 
-    def _with_order(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendReason:
+    def _with_order(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
         """Add the campaigns that got the slots, and why they preceded this campaign."""
-        if reason.cause is not TaskSendCause.OTHERS_FIRST:
+        if reason.cause is not TaskSentOrUnsentCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
         if not served:

@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
-from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
-from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, FairShareRequest, share_free_slots
-from gridbridge.decisions.campaigns.metascheduler import CampaignClusterOffer, fair_share_claimant, rank_campaign_offers
+from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks_by_cluster
+from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, FairShareRequest, fair_share_tasks_by_campaign
+from gridbridge.decisions.campaigns.metascheduler import (
+    ClustersOfferedToCampaign,
+    fair_share_claimant,
+    rank_campaigns_for_clusters,
+)
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
-from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
+from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, JobRatioUpdate
@@ -21,7 +25,7 @@ def distribute_slots_to_campaigns(
     predicted: Mapping[CampaignCluster, JobRatioUpdate],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
-    barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
+    barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
 ) -> tuple[CampaignTaskSend, ...]:
     """Fill the free slots, then let further tasks wait; return the sends.
 
@@ -30,8 +34,10 @@ def distribute_slots_to_campaigns(
     that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
-    distribution = CycleTaskAllotment(situation, unsent, SchedulerTaskCounts(situation, predicted, campaigns, begun))
-    offered = rank_campaign_offers(situation)
+    distribution = TaskAllotmentToClusters(
+        situation, unsent, TasksPerClusterByScheduler(situation, predicted, campaigns, begun)
+    )
+    offered = rank_campaigns_for_clusters(situation)
     for turn in offered:
         distribution.fill(turn)
     for turn in offered:
@@ -48,22 +54,22 @@ def distribute_slots_to_campaigns(
     )
 
 
-class CycleTaskAllotment:
+class TaskAllotmentToClusters:
     """The tasks that one cycle allots to clusters."""
 
     def __init__(
-        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounts
+        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: TasksPerClusterByScheduler
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
         self._situation = situation
         self._matching = matching
         self._remaining = matching.left
         self._unsent = unsent
-        self._in_vain = count_starved_tasks(situation)
+        self._in_vain = count_starved_tasks_by_cluster(situation)
         self._used_s = _used_s(situation)
         self._ahead = _ahead(situation)
 
-    def fill(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
+    def fill(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Give the free slots of the offered clusters to the campaigns of a turn."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if is_test or self._situation.sharing.by is FairShareUnit.NONE:
@@ -71,7 +77,7 @@ class CycleTaskAllotment:
         else:
             self._fairly(turn)
 
-    def let_wait(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
+    def let_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Let further tasks of a turn's campaigns wait.
 
         A multi-slot task of a later campaign must not delay an earlier campaign.
@@ -96,12 +102,12 @@ class CycleTaskAllotment:
             and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
         ]
 
-    def _first_come(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
+    def _first_come(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
-    def _fairly(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
+    def _fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Share each offered cluster among its campaigns, beginning with the best cluster.
 
         The best cluster has the best average rank among campaigns, then the most free slots.
@@ -124,7 +130,7 @@ class CycleTaskAllotment:
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
         requests = [self._request(campaign, cluster) for campaign in campaigns]
         free = self._free(campaigns[0], cluster)
-        tasks = share_free_slots(free, requests, self._used_s, self._ahead)
+        tasks = fair_share_tasks_by_campaign(free, requests, self._used_s, self._ahead)
         for campaign, request in zip(campaigns, requests, strict=True):
             self._give(campaign, cluster, tasks[campaign.number])
             used_s = tasks[campaign.number] * request.slots * COMMITTED_USE_S

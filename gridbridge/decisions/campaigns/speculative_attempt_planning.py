@@ -8,21 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
+from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks_by_cluster
 from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     FreeClusterSlots,
     RemainingArraysByCluster,
-    compute_remaining_capacity,
     max_array_tasks,
+    remaining_capacity_of_clusters,
 )
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttempts
+from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttemptsAtCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +65,19 @@ class _CampaignCounts:
 
 def plan_speculative_attempts(
     situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
-) -> tuple[SpeculativeAttempts, ...]:
+) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Return the speculative attempts of all campaigns, in their order."""
     return tuple(_copies(situation, decided)) if situation.tails else ()
 
 
-def _copies(situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> Iterator[SpeculativeAttempts]:
+def _copies(
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+) -> Iterator[SpeculativeAttemptsAtCluster]:
     campaigns = {copy.number: copy for copy in situation.campaigns}
     sent = _sent(situation, decided)
-    capacity = compute_remaining_capacity(situation)
+    capacity = remaining_capacity_of_clusters(situation)
     remaining = SlotsForSpeculativeAttempts(
-        free=capacity.free, arrays=capacity.arrays, there=sent, in_vain=count_starved_tasks(situation)
+        free=capacity.free, arrays=capacity.arrays, there=sent, in_vain=count_starved_tasks_by_cluster(situation)
     )
     counted = _CampaignCounts(situation, decided)
     for send in decided.sends:
@@ -112,7 +114,7 @@ def _campaign_near_end(
     counted: _CampaignCounts,
     free: Mapping[str, int],
     over: Mapping[int, int],
-    limits: FinalizeSection,
+    limits: FinalizeSpeculationSection,
 ) -> CampaignNearEnd:
     number = campaign.number
     ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}

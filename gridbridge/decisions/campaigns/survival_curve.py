@@ -16,7 +16,7 @@ TAIL = (0.75, 0.5, 0.25, 0.05)  # shares at the steps of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
-class SurvivalCurve:
+class RunTimeSurvivalCurve:
     """A step function: `shares[i]` of all tasks run longer than `times[i]`."""
 
     times: tuple[float, ...]
@@ -66,7 +66,9 @@ class SurvivalCurve:
         return self.shares[low - 1] if low else 1.0
 
 
-def estimate_survival_curve(ended: Iterable[float], running: Iterable[float], caution: float = 0.0) -> SurvivalCurve:
+def estimate_survival_curve(
+    ended: Iterable[float], running: Iterable[float], caution: float = 0.0
+) -> RunTimeSurvivalCurve:
     """Estimate the curve from run times of ended and elapsed times of running tasks.
 
     If many tasks run longer than all ended tasks, their run times are unknown. They are assumed to
@@ -88,14 +90,14 @@ def estimate_survival_curve(ended: Iterable[float], running: Iterable[float], ca
     return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
-def mix_survival_curves(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
+def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
     """Return the weighted mean of curves."""
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
     shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
     thinned = _thinned(times, shares)
-    return SurvivalCurve(tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts))
+    return RunTimeSurvivalCurve(tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts))
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
@@ -106,18 +108,18 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
     return [*kept_times[:-1], *times[-1:]], shares[first::step]
 
 
-def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> SurvivalCurve:
+def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
     """Extend a curve so that a share of 2 / (n + 2) runs for some deviations longer.
 
     If a larger share still runs, the tail has the length `young_s`.
     """
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
-    curve = SurvivalCurve(tuple(times), tuple(shares), count)
+    curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
     spread = young_s if last_share > beyond or count < 2 else curve.variation * curve.mean
     spread = max(spread, INSTANT_S)
     last_share = max(last_share, beyond)
-    return SurvivalCurve(
+    return RunTimeSurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
         (*(max(share, beyond) for share in shares), *(last_share * part for part in TAIL), 0.0),
         count,

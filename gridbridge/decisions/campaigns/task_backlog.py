@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
+from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskCountByExclusions
 
-EMPTY_BLACKLIST: Mapping[CampaignCluster, BlacklistEntry] = {}
+EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
@@ -34,7 +34,7 @@ class UnsentTaskBacklog:
     def __init__(
         self,
         situation: CampaignCycleSituation,
-        barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
+        barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
         """Count the unsent tasks; `campaigns` have all their clusters, closed ones included.
@@ -42,7 +42,7 @@ class UnsentTaskBacklog:
         A blacklisted cluster counts as closed; a cluster that is probed gets one task.
         """
         self._barred = barred
-        self._unsent = {number: count_waiting_by_exclusions(situation, number) for number in situation.waiting}
+        self._unsent = {number: count_unsent_tasks_by_exclusions(situation, number) for number in situation.waiting}
         self._tasks_taken: dict[CampaignCluster, Counter[TaskClusterExclusions]] = defaultdict(Counter)
         self._open = {
             campaign.number: [
@@ -102,10 +102,12 @@ class UnsentTaskBacklog:
         return all(name in kind.avoid or name in kind.never for name in elsewhere)
 
     def _is_probed(self, campaign: int, cluster: str) -> bool:
-        return self._barred.get((campaign, cluster)) is BlacklistEntry.PROBE
+        return self._barred.get((campaign, cluster)) is ClusterClosureOrProbe.PROBE
 
 
-def count_waiting_by_exclusions(situation: CampaignCycleSituation, campaign: int) -> dict[TaskClusterExclusions, int]:
+def count_unsent_tasks_by_exclusions(
+    situation: CampaignCycleSituation, campaign: int
+) -> dict[TaskClusterExclusions, int]:
     """Count a campaign's unsent tasks by their exclusions, most exclusions first."""
     choosy = sorted(
         situation.kept_off.get(campaign, ()), key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never})
@@ -117,7 +119,7 @@ def count_waiting_by_exclusions(situation: CampaignCycleSituation, campaign: int
 
 
 def has_unplaceable_tasks(
-    campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, BlacklistEntry]
+    campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
     """Say whether no cluster of the campaign takes some waiting tasks; None: unknown.
 
@@ -125,7 +127,7 @@ def has_unplaceable_tasks(
     """
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
-    waiting = [kind for kind, tasks in count_waiting_by_exclusions(situation, campaign.number).items() if tasks]
+    waiting = [kind for kind, tasks in count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]
     clusters = campaign.jdl.clusters.keys()
     closed = {name for name in clusters if _is_closed(campaign, name, situation, barred)}
     taking = {name for name in clusters - closed if _takes(campaign, name, situation)}
@@ -135,7 +137,10 @@ def has_unplaceable_tasks(
 
 
 def _is_closed(
-    campaign: Campaign, name: str, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, BlacklistEntry]
+    campaign: Campaign,
+    name: str,
+    situation: CampaignCycleSituation,
+    barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
 ) -> bool:
     """Say whether a cluster takes no tasks of a campaign until a person acts."""
     if (campaign.number, name) in barred:

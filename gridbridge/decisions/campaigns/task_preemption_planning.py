@@ -11,18 +11,18 @@ from datetime import datetime
 from heapq import merge
 from itertools import islice
 
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.preemption import (
     ArrayJobsById,
     BlockedLocalRequest,
     CampaignArrayJob,
     CellRequestsAndResources,
     LocalRequestId,
-    PreemptedTasks,
     PreemptibleTask,
     PreemptionHistory,
     QueueInstanceResources,
-    ResourceHolder,
+    RunningJobWithResources,
+    TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
 
@@ -30,7 +30,7 @@ MAX_REQUESTS = 3  # most blocked requests per cluster and cycle
 PREEMPTION_GRACE_S = 300.0  # time in which preempted tasks end and the scheduler starts the request
 
 
-def select_recently_served_requests(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
+def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
     """Return requests for which tasks were preempted recently; these requests pause.
 
     Each pause is twice as long as the last, since an unknown cause keeps such a request waiting.
@@ -42,7 +42,7 @@ def select_recently_served_requests(tried: PreemptionHistory, now: datetime) -> 
     )
 
 
-def find_blocked_requests(
+def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[BlockedLocalRequest, ...]:
     """Return the first local requests that would start if campaigns' tasks ended.
@@ -77,7 +77,7 @@ def _concerned(tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest) 
             yield replace(task, amounts=held)
 
 
-def _is_ours(holder: ResourceHolder, ours: ArrayJobsById) -> bool:
+def _is_ours(holder: RunningJobWithResources, ours: ArrayJobsById) -> bool:
     return holder.makes_way and holder.since is not None and holder.job in ours
 
 
@@ -97,17 +97,17 @@ def _tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[Pree
             )
 
 
-def _is_ending(holder: ResourceHolder, array: CampaignArrayJob) -> bool:
+def _is_ending(holder: RunningJobWithResources, array: CampaignArrayJob) -> bool:
     return holder.is_deleting or array.is_ending or holder.task in array.ending
 
 
-def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[PreemptedTasks, ...]:
+def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[TasksPreemptedForRequest, ...]:
     """Return for each cluster the preemption for the first request that one can help."""
-    by_cluster: dict[str, PreemptedTasks] = {}
+    by_cluster: dict[str, TasksPreemptedForRequest] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
             host, tasks = choice
-            by_cluster[request.cluster] = PreemptedTasks(
+            by_cluster[request.cluster] = TasksPreemptedForRequest(
                 cluster=request.cluster,
                 job=request.asked.job,
                 task=request.asked.task,
@@ -118,29 +118,29 @@ def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[Preempted
     return tuple(by_cluster.values())
 
 
-def describe_preemption(way: PreemptedTasks) -> str:
+def describe_preemption(way: TasksPreemptedForRequest) -> str:
     """Describe which tasks are preempted for which local job."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
 
 
-def _job_name(way: PreemptedTasks) -> str:
+def _job_name(way: TasksPreemptedForRequest) -> str:
     return f"{way.job}.{way.task}" if way.task else str(way.job)
 
 
-def is_same_local_request(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
+def is_preemption_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
     """Say whether a preemption was made for this waiting request."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recheck_preemption(
-    way: PreemptedTasks, cell: CellRequestsAndResources, ours: ArrayJobsById
-) -> PreemptedTasks | None:
+    way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
+) -> TasksPreemptedForRequest | None:
     """Recompute a preemption from newer cluster data; None if other tasks would end."""
-    shortages = tuple(shortage for shortage in cell.asked if is_same_local_request(shortage, way))
+    shortages = tuple(shortage for shortage in cell.asked if is_preemption_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
-    now = plan_preemptions(find_blocked_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
+    now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
     keys = {_victim_key(task) for task in way.tasks}
     return next((current for current in now if keys.issuperset(map(_victim_key, current.tasks))), None)
 
@@ -149,17 +149,17 @@ def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
     return task.campaign, task.array, task.place
 
 
-def group_victims_by_array(way: PreemptedTasks) -> tuple[ArrayCancellation, ...]:
+def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
     """Return the deletions of a preemption's tasks, by array."""
     by_array: dict[tuple[int, int], list[range]] = {}
     for campaign, array, index in sorted(map(_victim_key, way.tasks)):
         by_array.setdefault((campaign, array), []).append(range(index, index + 1))
     return tuple(
-        ArrayCancellation(
+        ArrayTaskDeletion(
             campaign=campaign,
             array=array,
             cluster=way.cluster,
-            wiped_for=CancellationReason.MADE_WAY,
+            wiped_for=NikitaDeletionReason.MADE_WAY,
             places=tuple(indices),
         )
         for (campaign, array), indices in by_array.items()

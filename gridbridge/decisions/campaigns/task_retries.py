@@ -8,7 +8,7 @@ not failed, while the campaign has such clusters.
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
@@ -21,7 +21,7 @@ def may_retry_task(
     now: AttemptOutcomeAtCluster,
     earlier: Iterable[AttemptOutcomeAtCluster],
     clusters: Set[str],
-    policy: FailuresSection,
+    policy: CampaignFailuresSection,
 ) -> bool:
     """Say whether a task runs again after this attempt; `earlier` are its other attempts.
 
@@ -36,7 +36,7 @@ def may_retry_task(
     return times <= _budget(now.outcome, clusters, policy)
 
 
-def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: FailuresSection) -> int:
+def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFailuresSection) -> int:
     budgets = {
         TaskAttemptOutcome.RESUBMIT: policy.asked,
         TaskAttemptOutcome.RESUBMIT_LAST: policy.asked,
@@ -50,7 +50,7 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: FailuresSec
     return budgets.get(outcome, 0)
 
 
-def choose_clusters_to_avoid(
+def choose_clusters_retry_avoids(
     now: AttemptOutcomeAtCluster, earlier: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while other clusters are open.
@@ -87,7 +87,7 @@ def plan_task_retries(
     ended: Sequence[AttemptOutcomeAtCluster],
     earlier: Iterable[AttemptOutcomeAtCluster],
     clusters: Mapping[int, Set[str]],
-    policy: FailuresSection,
+    policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
     """Return the retries of ended attempts, for campaigns with clusters."""
     by_task: dict[tuple[int, int], list[AttemptOutcomeAtCluster]] = {}
@@ -106,7 +106,7 @@ def plan_task_retries(
             task=attempt.task,
             attempt=attempt.attempt,
             outcome=attempt.outcome,
-            avoid=choose_clusters_to_avoid(attempt, previous_attempts, clusters[attempt.campaign]),
+            avoid=choose_clusters_retry_avoids(attempt, previous_attempts, clusters[attempt.campaign]),
             never=list_walltime_overrun_clusters((attempt, *previous_attempts), clusters[attempt.campaign]),
         )
         for attempt, previous_attempts in with_others

@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
-    compute_remaining_capacity,
     max_array_tasks,
     may_multislot_task_wait,
+    remaining_capacity_of_clusters,
 )
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 
-class SchedulerTaskCounts:
+class TasksPerClusterByScheduler:
     """Asks each campaign's scheduler how many tasks go to each cluster in one cycle."""
 
     def __init__(
@@ -25,7 +25,7 @@ class SchedulerTaskCounts:
         campaigns: Sequence[Campaign] = (),
         begun: Sequence[CampaignArray] = (),
     ) -> None:
-        self.left = compute_remaining_capacity(situation, campaigns, begun)
+        self.left = remaining_capacity_of_clusters(situation, campaigns, begun)
         self._situation = situation
         self._predicted = predicted
         self._waiting: Counter[CampaignCluster] = Counter()
@@ -89,12 +89,12 @@ class SchedulerTaskCounts:
             return 0
         return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)
 
-    def _offer(self, campaign: Campaign, cluster: str, allotted: int) -> SchedulingOffer:
+    def _offer(self, campaign: Campaign, cluster: str, allotted: int) -> ClusterOfferToScheduler:
         pair = (campaign.number, cluster)
         request = campaign.jdl.clusters[cluster]
         at_once = self.most(campaign, cluster)
         most = request.max_jobs - self._listed[pair] if request.max_jobs else at_once
-        return SchedulingOffer(
+        return ClusterOfferToScheduler(
             campaign=campaign,
             cluster=cluster,
             free_slots=self._free_slots(pair, request),

@@ -189,7 +189,9 @@ class GridEngineHostMembership:
     def look(self, host: str) -> HostCheckBeforeRemoval:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
-        promised = [instance.rpartition("@")[2] for instance in advance_reservations.query_reserved_slots(self.cell)]
+        promised = [
+            instance.rpartition("@")[2] for instance in advance_reservations.query_advance_reserved_slots(self.cell)
+        ]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
         return HostCheckBeforeRemoval(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
@@ -306,7 +308,7 @@ def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
 
 
 def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:
-    return OarNodePower(look_at=partial(node_power.query_node_facts, cast("OarServerAccess", cluster)))
+    return OarNodePower(look_at=partial(node_power.query_oar_node_state, cast("OarServerAccess", cluster)))
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import cell_layout_reader
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
@@ -28,7 +28,7 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
     if not name:
         raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
     cluster = configured_cluster_address(policy, name)
-    shows = adapter_of_cluster(cluster).shows_demand
+    shows = batch_adapter_of_cluster(cluster).shows_demand
     if shows is None:
         raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
     try:

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from datetime import datetime
 
-from gridbridge.batch.gridengine.qacct import read_task_end_times
+from gridbridge.batch.gridengine.qacct import parse_task_end_times
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
@@ -50,7 +50,7 @@ def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: date
 
 
 def _with(ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition) -> RecentlyEndedTasks:
-    new_ends = tuple(read_task_end_times(lines))
+    new_ends = tuple(parse_task_end_times(lines))
     return RecentlyEndedTasks(
         place=position,
         minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
@@ -15,7 +15,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
     Raise ClusterStateUnknown when the cell does not answer.
     """
     cluster = configured_cluster_address(policy, _own(policy))
-    keeps = adapter_of_cluster(cluster).keeps_tags
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return {}
     try:
@@ -30,7 +30,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
     Raises ClusterStateUnknown when the cell does not answer.
     """
     cluster = configured_cluster_address(policy, _own(policy))
-    keeps = adapter_of_cluster(cluster).keeps_tags
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return
     try:
@@ -48,7 +48,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
     refuses the change.
     """
     cluster = configured_cluster_address(policy, _own(policy))
-    keeps = adapter_of_cluster(cluster).keeps_tags
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
         raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))

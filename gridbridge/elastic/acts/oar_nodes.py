@@ -29,7 +29,7 @@ class OarNodePower:
     """Closes, halts and opens the nodes of the local OAR server."""
 
     look_at: Callable[[str], OarNodeState]
-    root: Callable[..., None] = field(default=node_power.run_root_node_verb)
+    root: Callable[..., None] = field(default=node_power.run_oar_node_verb_as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
@@ -91,7 +91,7 @@ class OarNodePower:
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator sets a node Alive."""
-        return " ".join(node_power.node_state_command("open", host))
+        return " ".join(node_power.oar_node_state_command("open", host))
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a node that is off."""
@@ -127,15 +127,15 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
     The result is empty for an unknown verb.
     """
     if len(words) == 2 and words[0] in node_power.SETTINGS:
-        return (node_power.node_state_command(*words),)
+        return (node_power.oar_node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
-        return node_power.store_node_tags_commands(words[1], "".join(words[2:]))
+        return node_power.store_oar_node_tags_commands(words[1], "".join(words[2:]))
     return ()
 
 
 def find_oar_energy_saving_line(configuration: str) -> str:
     """Return the line of oar.conf that enables OAR's own energy saving; empty if disabled."""
-    return node_power.find_energy_saving_setting(configuration)
+    return node_power.find_oar_energy_saving_setting(configuration)
 
 
 def are_valid_oar_tags(text: str) -> bool:
@@ -143,7 +143,7 @@ def are_valid_oar_tags(text: str) -> bool:
     return node_power.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_oar_energy_saving_off(root: Callable[..., None] = node_power.run_root_node_verb) -> None:
+def require_oar_energy_saving_off(root: Callable[..., None] = node_power.run_oar_node_verb_as_root) -> None:
     """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")

@@ -9,7 +9,7 @@ from datetime import timedelta
 from math import ceil
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.elastic import master_machine_termination
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes
@@ -111,7 +111,7 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
 
 def _has_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
-    return own in policy.clusters and adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
+    return own in policy.clusters and batch_adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
 
 
 def _supplies(policy: Policy) -> frozenset[str]:

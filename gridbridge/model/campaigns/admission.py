@@ -48,7 +48,7 @@ class AdmissionRuleChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionResult:
+class CampaignAdmissionResult:
     """The campaign after all admission rules, or the reason of its refusal."""
 
     jdl: Jdl

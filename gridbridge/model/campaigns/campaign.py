@@ -94,7 +94,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedTasks:
+class TasksAddedToCampaign:
     """Tasks that an owner added to an existing campaign by a further file."""
 
     campaign: int
@@ -203,7 +203,7 @@ class AttemptOutcomeAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCampaign:
+class StoredCampaignTasks:
     """A campaign's waiting tasks, arrays and live attempts in the state file."""
 
     waiting: tuple[WaitingTaskRange, ...]

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class CampaignEventKind(StrEnum):
+class CampaignEventSubject(StrEnum):
     """The subject of an event: cluster, campaign or tasks (CiGri's classes)."""
 
     CLUSTER = "cluster"
@@ -66,7 +66,7 @@ class CampaignEvent:
     """An event of a cluster, campaign or tasks; open until its cause ends or a person closes it."""
 
     number: int = 0  # number of the event; 0: not yet stored
-    kind: CampaignEventKind
+    kind: CampaignEventSubject
     code: CampaignEventCode
     campaign: int = 0  # number of the campaign; 0: an event of a cluster
     cluster: str = ""
@@ -88,7 +88,7 @@ class CampaignEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSuccessRecord:
+class CampaignSuccessAtCluster:
     """Counts of a campaign's recent successes and failures at one cluster."""
 
     campaign: int
@@ -106,7 +106,7 @@ class CampaignEventChanges:
     """Events and success records that one cycle changes."""
 
     events: tuple[CampaignEvent, ...] = ()  # new and changed events
-    records: tuple[ClusterSuccessRecord, ...] = ()
+    records: tuple[CampaignSuccessAtCluster, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def is_campaign_job_name(name: str) -> bool:
     """Say whether a job name is that of a campaign's array, held or released."""
     word, _, number = name.partition(".")
     is_released = word == RELEASED and number.isascii() and number.isdigit()
-    return is_released or (word == PREFIX and is_array_name(name))
+    return is_released or (word == PREFIX and is_campaign_array_name(name))
 
 
 class CampaignArrayId:
@@ -47,7 +47,7 @@ class CampaignArrayId:
         return f"{PREFIX}.{self.site}.{self.campaign}.{self.array}"
 
 
-def parse_array_name(name: str) -> CampaignArrayId:
+def parse_campaign_array_name(name: str) -> CampaignArrayId:
     """Parse an array's name, gc.<site>.<campaign>.<array>; ParseError otherwise."""
     parts = name.split(".")
     is_ours = len(parts) == 4 and parts[0] == PREFIX and is_valid_cluster_name(parts[1])
@@ -56,10 +56,10 @@ def parse_array_name(name: str) -> CampaignArrayId:
     return CampaignArrayId(parts[1], int(parts[2]), int(parts[3]))
 
 
-def is_array_name(name: str) -> bool:
+def is_campaign_array_name(name: str) -> bool:
     """Say whether a name is an array's name, gc.<site>.<campaign>.<array>."""
     try:
-        parse_array_name(name)
+        parse_campaign_array_name(name)
     except ParseError:
         return False
     return True

@@ -39,7 +39,7 @@ PRIORITIES = ConfigTextFormat(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerSection:
+class CampaignRunnerSection:
     """[runner]: the program that sends campaigns' tasks."""
 
     interval_s: float = setting(15.0, "the pause between two cycles of --loop", "s", 5, 3600)
@@ -91,7 +91,7 @@ class NikitaSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailuresSection:
+class CampaignFailuresSection:
     """[failures]: how often tasks are retried, and when a cluster is closed."""
 
     asked: int = setting(100, "how often a task may ask to run again (66 and 67)", "times", 0, 1000000)
@@ -111,7 +111,7 @@ class FailuresSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinalizeSection:
+class FinalizeSpeculationSection:
     """[finalize]: speculative attempts at the end of a campaign."""
 
     copies: int = setting(2, "the most speculative attempts of a task; 0: none", "copies", 0, 2)

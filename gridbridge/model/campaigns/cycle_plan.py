@@ -11,21 +11,26 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventChanges, ClusterSuccessRecord
-from gridbridge.model.campaigns.campaign_sections import FailuresSection, FairShareUnit, FinalizeSection, JobRatioRule
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventChanges, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.campaign_sections import (
+    CampaignFailuresSection,
+    FairShareUnit,
+    FinalizeSpeculationSection,
+    JobRatioRule,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     CompetingAttempt,
-    SpeculativeAttempts,
+    SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
 from gridbridge.model.job import ClusterArrayLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecayedUsage:
+class DecayedCampaignUsage:
     """Decayed usage of a campaign at a cluster; all numbers decay alike."""
 
     campaign: int
@@ -96,7 +101,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCapacity:
+class ClusterCapacityForCampaigns:
     """Slots and limits that a cluster has for campaigns' tasks."""
 
     free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
@@ -135,7 +140,7 @@ class ClusterCapacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTaskCounts:
+class ListedCampaignTaskCounts:
     """How many tasks of a campaign a cluster lists, by state."""
 
     campaign: int
@@ -184,7 +189,7 @@ class TaskCountByExclusions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastPrologueAttempt:
+class LastPrologueOrEpilogueAttempt:
     """The last attempt of a campaign's prologue or epilogue at a cluster."""
 
     campaign: int
@@ -197,7 +202,7 @@ class LastPrologueAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrologueStart:
+class PrologueOrEpilogueStart:
     """A prologue or epilogue that this cycle starts."""
 
     campaign: int
@@ -213,11 +218,11 @@ class CampaignCycleSituation:
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, by number
     waiting: Mapping[int, int]  # unsent tasks, by campaign
     arrays: tuple[CampaignArray, ...]  # arrays with possibly live tasks
-    room: Mapping[str, ClusterCapacity]  # capacity of the clusters that answered
+    room: Mapping[str, ClusterCapacityForCampaigns]  # capacity of the clusters that answered
     max_tasks: int  # most tasks of one array
     # counts of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
-    there: tuple[ListedTaskCounts, ...] = ()
+    there: tuple[ListedCampaignTaskCounts, ...] = ()
     # clusters to which each test campaign has sent its task
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
     ended: tuple[TaskAttempt, ...] = ()  # attempts that this cycle found ended, with outcomes
@@ -238,15 +243,15 @@ class CampaignCycleSituation:
     dropped: frozenset[str] = frozenset()
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()  # open events
-    records: tuple[ClusterSuccessRecord, ...] = ()  # success records of unfinished campaigns
-    failures: FailuresSection = field(default_factory=FailuresSection)
+    records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
+    failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
     # all attempts of tasks that have speculative and live attempts
     rivals: tuple[CompetingAttempt, ...] = ()
     # campaigns near their ends that may get speculative attempts
     tails: tuple[CampaignStragglers, ...] = ()
-    finalize: FinalizeSection = field(default_factory=FinalizeSection)
+    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     arrays_at_once: int = 1  # most arrays of a campaign sent to a cluster in one cycle
-    steps: tuple[LastPrologueAttempt, ...] = ()  # last prologues and epilogues before this cycle
+    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that this cycle found ended
     # (campaign, array) pairs of waiting prologues and epilogues
     idle_steps: frozenset[tuple[int, int]] = frozenset()
@@ -290,8 +295,8 @@ class CampaignCyclePlan:
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[CampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()  # ended prologues and epilogues
-    steps: tuple[PrologueStart, ...] = ()  # prologues and epilogues that start
-    copies: tuple[SpeculativeAttempts, ...] = ()
+    steps: tuple[PrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
+    copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()  # job ratios to store
     # changed events and success records

@@ -16,7 +16,7 @@ class CampaignRunTimesAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignProgress:
+class CampaignProgressForForecast:
     """The progress of a campaign, from which its end is forecast."""
 
     left: int  # number of tasks that have not started

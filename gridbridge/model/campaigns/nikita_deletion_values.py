@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.preemption import BlockedLocalRequest, PreemptedTasks
+from gridbridge.model.campaigns.preemption import BlockedLocalRequest, TasksPreemptedForRequest
 
 
-class CancellationReason(StrEnum):
+class NikitaDeletionReason(StrEnum):
     """Why nikita deletes a task."""
 
     OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
@@ -23,12 +23,12 @@ class CancellationReason(StrEnum):
     NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED once the task was held and deleted
 
 
-REASONS_OF_WAITING = (CancellationReason.OVERFLOW, CancellationReason.WAITED, CancellationReason.NEVER_BEGAN)
-REASONS_OF_MOVES = (CancellationReason.MOVED, CancellationReason.UNNEEDED, CancellationReason.LEFT)
+REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
+REASONS_OF_MOVES = (NikitaDeletionReason.MOVED, NikitaDeletionReason.UNNEEDED, NikitaDeletionReason.LEFT)
 REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # reasons that delete waiting tasks only
 REASONS_HELD_FIRST = (
-    CancellationReason.LEFT,
-    CancellationReason.NEVER_BEGAN,
+    NikitaDeletionReason.LEFT,
+    NikitaDeletionReason.NEVER_BEGAN,
 )  # reasons of tasks that were held before their deletion
 REASONS_IF_STILL_WAITING = tuple(  # reasons that spare a task that has started meanwhile
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
@@ -39,7 +39,7 @@ REASONS_IF_STILL_WAITING = tuple(  # reasons that spare a task that has started 
 class TaskDeletionMark:
     """A stored mark that a task must be deleted, with the reason."""
 
-    wiped_for: CancellationReason
+    wiped_for: NikitaDeletionReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class ArrayTasksInSameState:
     walltime_s: int
     is_test: bool = False
     slots: int = 1  # slots of one task
-    marked: CancellationReason | None = None  # stored deletion reason; None: not marked
+    marked: NikitaDeletionReason | None = None  # stored deletion reason; None: not marked
     is_cancelled: bool = False  # whether the owner cancelled the campaign
 
 
@@ -109,13 +109,13 @@ class NikitaSituation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayCancellation:
+class ArrayTaskDeletion:
     """Tasks of an array that are deleted for one reason."""
 
     campaign: int
     array: int
     cluster: str
-    wiped_for: CancellationReason
+    wiped_for: NikitaDeletionReason
     places: tuple[range, ...]
 
     @property
@@ -128,10 +128,10 @@ class ArrayCancellation:
 class NikitaDeletionPlan:
     """The deletions of one cycle of nikita."""
 
-    wipes: tuple[ArrayCancellation, ...] = ()
+    wipes: tuple[ArrayTaskDeletion, ...] = ()
     # tasks that an earlier cycle deleted and their clusters still list
-    repeated: tuple[ArrayCancellation, ...] = ()
-    moved: tuple[ArrayCancellation, ...] = ()  # waiting tasks that must leave their cluster
-    cancelled: tuple[ArrayCancellation, ...] = ()  # tasks cancelled by their owners
-    spared: tuple[ArrayCancellation, ...] = ()  # tasks that were marked while waiting and run now
-    ways: tuple[PreemptedTasks, ...] = ()  # preemptions for local requests, at most one per cluster
+    repeated: tuple[ArrayTaskDeletion, ...] = ()
+    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks that must leave their cluster
+    cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks cancelled by their owners
+    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were marked while waiting and run now
+    ways: tuple[TasksPreemptedForRequest, ...] = ()  # preemptions for local requests, at most one per cluster

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class OwnerRequestVerb(StrEnum):
+class CampaignOwnerRequestVerb(StrEnum):
     """The act that an owner requests of campaigns or events."""
 
     CANCEL = "cancel"  # cancel campaigns
@@ -20,7 +20,7 @@ class OwnerRequestVerb(StrEnum):
     SUBSCRIPTIONS = "subscriptions"  # list the sender's subscriptions
 
 
-class OwnerRequestReply(StrEnum):
+class CampaignOwnerRequestReply(StrEnum):
     """The reply to a request about one campaign or one event."""
 
     DONE = "done"
@@ -51,7 +51,7 @@ class CampaignOwnerRequest:
 
     token: str
     uid: int
-    verb: OwnerRequestVerb
+    verb: CampaignOwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
     task: int = 0  # number of the task that CANCEL_TASK cancels
     way: str = ""  # channel of a subscription, as its owner wrote it

@@ -45,7 +45,7 @@ class QueueInstanceResources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceHolder:
+class RunningJobWithResources:
     """A running job or task, with the resources that it holds."""
 
     job: int
@@ -63,7 +63,7 @@ class CellRequestsAndResources:
     """A cluster's waiting requests, running jobs and free resources."""
 
     asked: tuple[WaitingLocalRequest, ...] = ()  # waiting requests in the scheduler's order
-    holders: tuple[ResourceHolder, ...] = ()
+    holders: tuple[RunningJobWithResources, ...] = ()
     places: tuple[QueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
 
@@ -105,7 +105,7 @@ class BlockedLocalRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptedTasks:
+class TasksPreemptedForRequest:
     """Tasks that are ended so that one local request can start."""
 
     cluster: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
-from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
 OUTCOME_WORDS = {
@@ -34,7 +34,7 @@ class RebalancedTaskAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTask:
+class PublishedCampaignTask:
     """A task as every user may see it, by its last attempt."""
 
     number: int
@@ -47,7 +47,7 @@ class PublishedTask:
     exit_status: int | None = None
     wallclock_s: int | None = None
     beyond_s: int | None = None  # run time that caused this speculative attempt
-    copies: tuple[ShownSpeculativeAttempt, ...] = ()  # other attempts that ran beside this attempt
+    copies: tuple[ShownCompetingAttempt, ...] = ()  # other attempts that ran beside this attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
     moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted before their start
     # whether the task succeeded at a black hole (decisions/campaigns/cluster_success_records.py)
@@ -74,7 +74,7 @@ class PublishedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEndCounts:
+class CampaignTaskEndCounts:
     """Counts of a campaign's tasks that one cycle found ended at one cluster."""
 
     at: datetime
@@ -85,9 +85,11 @@ class TaskEndCounts:
     wallclock_s: int = 0  # sum of the known run times
     cancelled: int = 0  # tasks cancelled by their owner: neither failed nor timed
 
-    def taken_back(self) -> "TaskEndCounts":
+    def taken_back(self) -> "CampaignTaskEndCounts":
         """Return the negative counts, for ended tasks that are to run again."""
-        return TaskEndCounts(at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS})
+        return CampaignTaskEndCounts(
+            at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
+        )
 
     @property
     def mean_s(self) -> float | None:
@@ -95,14 +97,16 @@ class TaskEndCounts:
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
-COUNTS = tuple(outcome.name for outcome in fields(TaskEndCounts) if outcome.name not in ("at", "cluster"))
+COUNTS = tuple(outcome.name for outcome in fields(CampaignTaskEndCounts) if outcome.name not in ("at", "cluster"))
 
 
-def count_ended_task(task: PublishedTask, at: datetime, state: CampaignState | None = None) -> TaskEndCounts:
+def counts_of_one_ended_task(
+    task: PublishedCampaignTask, at: datetime, state: CampaignState | None = None
+) -> CampaignTaskEndCounts:
     """Return the counts of one ended task of a campaign in this state."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
-        return TaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
-    return TaskEndCounts(
+        return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
+    return CampaignTaskEndCounts(
         at=at,
         cluster=task.cluster,
         tasks=1,
@@ -112,7 +116,9 @@ def count_ended_task(task: PublishedTask, at: datetime, state: CampaignState | N
     )
 
 
-def sum_task_end_counts(ends: Iterable[TaskEndCounts], at: datetime) -> tuple[TaskEndCounts, ...]:
+def sum_task_end_counts_by_cluster(
+    ends: Iterable[CampaignTaskEndCounts], at: datetime
+) -> tuple[CampaignTaskEndCounts, ...]:
     """Add up counts by cluster, sorted by name; clusters with a sum of 0 are left out.
 
     `at` is the time of the sums.
@@ -123,7 +129,7 @@ def sum_task_end_counts(ends: Iterable[TaskEndCounts], at: datetime) -> tuple[Ta
         for name in COUNTS:
             of_cluster[name] += getattr(end, name)
     return tuple(
-        TaskEndCounts(at=at, cluster=cluster, **counts)
+        CampaignTaskEndCounts(at=at, cluster=cluster, **counts)
         for cluster, counts in sorted(sums.items())
         if any(counts.values())
     )

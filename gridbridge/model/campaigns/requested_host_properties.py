@@ -12,7 +12,7 @@ ALL, ANY = ",", ";"  # separators: ALL of conditions, ANY of alternatives
 Pair = tuple[str, str]
 
 
-def parse_required_properties(text: str) -> tuple[Pair, ...]:
+def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
     """Return the conditions without alternatives as unique pairs (name, value).
 
     Unless the relation is `=`, the name ends with the relation, as in `mem>`.
@@ -21,7 +21,7 @@ def parse_required_properties(text: str) -> tuple[Pair, ...]:
     return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
 
 
-def parse_alternative_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
+def parse_alternative_host_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
     """Return each condition with alternatives, as pairs (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
     return tuple(tuple(map(_pair, clause)) for clause in clauses)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 
 
-class TaskSendCause(StrEnum):
+class TaskSentOrUnsentCause(StrEnum):
     """Why tasks of a campaign were sent to a cluster or not; a closed set."""
 
     SENT = "sent"
@@ -42,12 +42,12 @@ class CampaignPrecedenceReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSendReason:
+class TaskSendExplanation:
     """Why one campaign sent tasks to one cluster or not, with the numbers of that cycle."""
 
     campaign: int
     cluster: str
-    cause: TaskSendCause
+    cause: TaskSentOrUnsentCause
     sent: int = 0  # tasks sent in that cycle
     free_slots: int = 0
     slots: int = 1  # slots of one task
@@ -69,12 +69,12 @@ class TaskSendReason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTaskSendReasons:
+class ShownTaskSendExplanations:
     """The send reasons of the last cycle, as every user may see them."""
 
     at: datetime
     # free slots of the clusters that answered
     free_slots: Mapping[str, int] = field(default_factory=dict)
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
-    reasons: tuple[TaskSendReason, ...] = ()
+    reasons: tuple[TaskSendExplanation, ...] = ()
     stressed: tuple[str, ...] = ()  # clusters whose stress is above the limit

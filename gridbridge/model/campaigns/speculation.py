@@ -43,7 +43,7 @@ class CampaignStragglers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeculativeAttempts:
+class SpeculativeAttemptsAtCluster:
     """Tasks of a campaign that get a speculative attempt at a cluster."""
 
     campaign: int
@@ -62,7 +62,7 @@ class SupersededAttempts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSpeculativeAttempt:
+class ShownCompetingAttempt:
     """A further attempt of a shown task, beside the task's last attempt."""
 
     attempt: int

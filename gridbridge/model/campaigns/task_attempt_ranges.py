@@ -40,7 +40,7 @@ def format_attempt_ranges(attempts: Attempts) -> str:
     return ",".join(_write(*part) for part in parts)
 
 
-def parse_index_ranges(text: str) -> tuple[range, ...]:
+def parse_array_index_ranges(text: str) -> tuple[range, ...]:
     """Parse array indices such as `1-5,9`, counted from 1; ParseError otherwise."""
     spans = tuple(_span(part) for part in text.split(","))
     if sum(map(len, spans)) > MAX_ARRAY_TASKS:
@@ -48,7 +48,7 @@ def parse_index_ranges(text: str) -> tuple[range, ...]:
     return spans
 
 
-def format_index_ranges(spans: tuple[range, ...]) -> str:
+def format_array_index_ranges(spans: tuple[range, ...]) -> str:
     """Format ranges of array indices as `1-5,9`."""
     return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)
 
@@ -100,12 +100,12 @@ def is_prologue_or_epilogue_task(task: int) -> bool:
     return task >= FIRST_PROLOGUE_TASK
 
 
-def prologue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
+def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
     """Return the task number of a campaign's prologue or epilogue at a cluster."""
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
 
-def parse_prologue_task(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
+def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
     """Return the step (prologue or epilogue) and the cluster of a task number.
 
     ParseError for a number that is no step of a campaign at these clusters.

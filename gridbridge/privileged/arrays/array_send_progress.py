@@ -4,7 +4,7 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged import owner
 
 
-class SendProgress:
+class ArraySendProgress:
     """One array's progress in a call of send-arrays."""
 
     def __init__(self, array: CampaignArrayId, index: int) -> None:
@@ -18,5 +18,5 @@ class SendProgress:
         """Return an array's line for the service: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
-        status = owner.exit_status_of_error(self.error)
+        status = owner.as_user_exit_status(self.error)
         return f"{status} {self.job or 0} {owner.limited_error_line(self.error)}"

@@ -2,7 +2,7 @@
 
 from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
+from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.remote_cluster import remote_cluster_access_of_person
 from gridbridge.model.transfer_name import is_valid_cluster_name
@@ -21,18 +21,18 @@ USAGE = {
 }
 
 
-class AsUserArguments:
+class AsUserArrayArguments:
     """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
         """Read the arguments and the configuration; AsUserRequestRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
-        self.config = read_config_or_owner_not_ready()
+        self.config = read_config_or_not_yet_possible()
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
         numbers, self._told = words[::2], words[1::2]
-        if not (is_array_number(campaign) and file != campaign and self._is_whole(numbers)):
+        if not (is_short_ascii_number(campaign) and file != campaign and self._is_whole(numbers)):
             raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
         if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
@@ -56,7 +56,7 @@ class AsUserArguments:
         """Say whether root has configured a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
-    def at(self, cluster: str) -> "AsUserArguments":
+    def at(self, cluster: str) -> "AsUserArrayArguments":
         """Return the same arguments, but for another configured cluster."""
         from copy import copy  # few calls concern several clusters
 
@@ -79,16 +79,16 @@ class AsUserArguments:
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
-        are_numbers = all(map(is_array_number, numbers)) and len(set(numbers)) == len(numbers)
+        are_numbers = all(map(is_short_ascii_number, numbers)) and len(set(numbers)) == len(numbers)
         return are_numbers and 0 < len(numbers) <= most and least <= words <= expected
 
 
-def is_array_number(text: str) -> bool:
+def is_short_ascii_number(text: str) -> bool:
     """Say whether a word is an ASCII number of at most 9 digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def read_config_or_owner_not_ready() -> "dict[str, dict[str, object]]":
+def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
     """Read root's configuration; OwnerRequestNotYetPossible for an invalid file."""
     try:
         return owner.read_root_configuration(CONFIG)
@@ -98,6 +98,6 @@ def read_config_or_owner_not_ready() -> "dict[str, dict[str, object]]":
 
 def _require_places(text: str) -> None:
     try:
-        parse_index_ranges(text)
+        parse_array_index_ranges(text)
     except ParseError as error:
         raise AsUserRequestRefusal(str(error)) from error

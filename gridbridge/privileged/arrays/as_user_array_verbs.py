@@ -16,7 +16,7 @@ from typing import NoReturn
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges, parse_index_ranges
+from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges, parse_attempt_ranges
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays.as_user_array_arguments import (
@@ -24,9 +24,9 @@ from gridbridge.privileged.arrays.as_user_array_arguments import (
     DELETE_WAITING,
     SEND,
     SEND_COPIES,
-    AsUserArguments,
-    is_array_number,
-    read_config_or_owner_not_ready,
+    AsUserArrayArguments,
+    is_short_ascii_number,
+    read_config_or_not_yet_possible,
 )
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.owner import AsUserRequestRefusal
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gridbridge.privileged.owner_worker import Answers
 
 
-def perform_array_verb(arguments: list[str]) -> NoReturn:
+def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check a campaign verb's arguments, then act as the campaign's owner."""
     if arguments[0] == "list-arrays":
         _list(*_campaign(arguments, "c.CAMPAIGN", 2))
@@ -45,12 +45,12 @@ def perform_array_verb(arguments: list[str]) -> NoReturn:
         _end(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "take-up":
         _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
-    order = AsUserArguments(arguments)
+    order = AsUserArrayArguments(arguments)
     with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # only some verbs need this import
 
-            output = "".join(f"{line}\n" for line in send_arrays.submit_arrays(order, ledger))
+            output = "".join(f"{line}\n" for line in send_arrays.send_campaign_arrays(order, ledger))
         else:
             output = f"{_acted(order, ledger)}\n"
     _leave(output)
@@ -66,7 +66,7 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
     """Parse a verb's arguments into the campaign number and the word after the number."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
-    if len(arguments) != words or not is_array_number(number) or file == number:
+    if len(arguments) != words or not is_short_ascii_number(number) or file == number:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {usage}")
     return int(number), following[0]
 
@@ -79,11 +79,11 @@ def _list(campaign: int, _: str) -> NoReturn:
 
 def _end(campaign: int, _: str) -> NoReturn:
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
-        note_campaign_end(campaign, ledger)
+        note_campaign_end_in_ledger(campaign, ledger)
     _leave("")
 
 
-def note_campaign_end(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
+def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Note a campaign's end in root's ledger, if the campaign was or could be submitted."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
@@ -105,10 +105,10 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            owner.require_ordinary_account(read_config_or_owner_not_ready(), campaign_file_name(campaign), uid)
+            owner.require_ordinary_account(read_config_or_not_yet_possible(), campaign_file_name(campaign), uid)
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
-        owner.require_ordinary_account(read_config_or_owner_not_ready(), brought.file, brought.uid)
+        owner.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)
         brought.claim(ledger)
     except (AsUserRequestRefusal, CampaignFileChanged):
         return False
@@ -125,7 +125,7 @@ def _take_up(campaign: int, request: str) -> NoReturn:
     _leave("")
 
 
-def _acted(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
+def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
     If an array was submitted several times, only one of its jobs stays. For `delete-waiting`, the
@@ -148,15 +148,15 @@ def _acted(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
+def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse places outside of an array, whose held tasks would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
-    if any(span[-1] > size for span in parse_index_ranges(order.indices)):
+    if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} places")
 
 
-def _answers(order: AsUserArguments, person: str) -> "Answers":
+def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     site = CampaignOwnerConnection(order, person)
 
     def answer(words: list[str]) -> str:

@@ -2,15 +2,18 @@
 
 import json
 
-from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
-from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
+from gridbridge.model.campaigns.requested_host_properties import (
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task, parse_attempt_ranges
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_prologues import CampaignPrologueJobs
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_prologues import PrologueAndEpilogueTasks
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 Header = dict[str, object]
 
 
-class TasksOfVerifiedFile:
+class VerifiedCampaignTasks:
     """The tasks of a call's arrays, from a verified campaign file.
 
     Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
@@ -35,7 +38,7 @@ class TasksOfVerifiedFile:
     """
 
     def __init__(
-        self, order: AsUserArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+        self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
     ) -> None:
         """Read the file.
 
@@ -47,7 +50,7 @@ class TasksOfVerifiedFile:
             whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
-            self._steps = CampaignPrologueJobs(order, header["clusters"])
+            self._steps = PrologueAndEpilogueTasks(order, header["clusters"])
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
@@ -62,12 +65,12 @@ class TasksOfVerifiedFile:
             raise SpeculativeCopyRefusal(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
-    def tasks(self, index: int) -> tuple[ArrayScriptTask, ...]:
+    def tasks(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
         """Return the tasks of an array, with copy numbers from root's ledger."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
-            ArrayScriptTask(n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
+            CampaignArrayScriptTask(n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
             for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
@@ -76,7 +79,7 @@ class TasksOfVerifiedFile:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def spec(self, array: CampaignArrayId, tasks: tuple[ArrayScriptTask, ...], person: str) -> JobSpec:
+    def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
         """Return an array's job spec for the cluster."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
@@ -84,8 +87,8 @@ class TasksOfVerifiedFile:
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
         request = JobRequest(
-            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_properties(hosts)),
-            either=parse_alternative_properties(hosts),
+            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
+            either=parse_alternative_host_properties(hosts),
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
@@ -94,7 +97,7 @@ class TasksOfVerifiedFile:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=write_array_script(self._settings(header, person, amounts, array.site), tasks),
+            script=write_campaign_array_script(self._settings(header, person, amounts, array.site), tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],

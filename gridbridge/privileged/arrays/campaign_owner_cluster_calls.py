@@ -1,26 +1,30 @@
 """Calls a cluster about a campaign's arrays, as the campaign's owner."""
 
 from gridbridge.batch import load_campaign_array_adapter
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.campaign_names import released_array_name
-from gridbridge.model.campaigns.task_attempt_ranges import format_index_ranges, group_into_ranges, parse_index_ranges
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_array_index_ranges,
+    group_into_ranges,
+    parse_array_index_ranges,
+)
 from gridbridge.model.job_request import JobSpec
-from gridbridge.privileged.arrays.as_user_array_arguments import DELETE, DELETE_WAITING, AsUserArguments
-from gridbridge.privileged.arrays.queue_choice import keep_array_off_transfer_queues, request_slots_per_host
+from gridbridge.privileged.arrays.as_user_array_arguments import DELETE, DELETE_WAITING, AsUserArrayArguments
+from gridbridge.privileged.arrays.queue_choice import choose_array_parallel_env, keep_array_off_transfer_queues
 from gridbridge.privileged.owner import JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
 
 UNTAKEN = {
-    SubmissionOutcome.LATER: OwnerRequestNotYetPossible,
-    SubmissionOutcome.BARRED: OwnerRequestNotYetPossible,
-    SubmissionOutcome.UNSURE: GridbridgeError,
+    JobSubmissionOutcome.LATER: OwnerRequestNotYetPossible,
+    JobSubmissionOutcome.BARRED: OwnerRequestNotYetPossible,
+    JobSubmissionOutcome.UNSURE: GridbridgeError,
 }
 
 
 class CampaignOwnerConnection:
     """A campaign owner's access to a cluster, over a single connection."""
 
-    def __init__(self, order: AsUserArguments, person: str) -> None:
+    def __init__(self, order: AsUserArrayArguments, person: str) -> None:
         self._order = order
         self._far, self._account = order.reached_by(person)
         self._adapter = load_campaign_array_adapter(self._far)
@@ -33,9 +37,9 @@ class CampaignOwnerConnection:
 
     def submit(self, spec: JobSpec) -> str:
         """Submit a campaign's array, held; return its job id."""
-        placed = request_slots_per_host(spec, self._order.cluster)
+        placed = choose_array_parallel_env(spec, self._order.cluster)
         answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
-        if answer.result != SubmissionOutcome.ACCEPTED:
+        if answer.result != JobSubmissionOutcome.ACCEPTED:
             raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
         return answer.remote_id
 
@@ -68,14 +72,14 @@ class CampaignOwnerConnection:
     def _delete_waiting(self, name: str, job: str) -> str:
         """Hold an array's tasks, delete waiting tasks, and release tasks that had begun."""
         adapter, far = self._adapter, self._far
-        indices = {index for span in parse_index_ranges(self._order.indices) for index in span}
+        indices = {index for span in parse_array_index_ranges(self._order.indices) for index in span}
         held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
         waiting = {index for span in held for index in span}
         if begun := group_into_ranges(indices - waiting):
             adapter.release_array_tasks(far, job, begun)
         if going := group_into_ranges(indices & waiting):
-            adapter.delete_array_tasks(far, job, name, format_index_ranges(going))
-        return format_index_ranges(begun)
+            adapter.delete_array_tasks(far, job, name, format_array_index_ranges(going))
+        return format_array_index_ranges(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
         """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""

@@ -11,7 +11,7 @@ from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
@@ -25,7 +25,7 @@ ALL_ASK_S = 20.0  # timeout of the queries to all clusters
 BY_NAME = "+"  # suffix of a job id: jobs with the array's submission name count, too
 
 
-def require_attempts_ended(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
+def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
     """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
@@ -37,7 +37,7 @@ def require_attempts_ended(order: AsUserArguments, ledger: RootLedgerOfSubmitted
             _require_ended_at(order.at(cluster), ledger.uid, attempts, limit_s)
 
 
-def _require_ended_at(order: AsUserArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
+def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
     """Query a cluster once about all earlier attempts of an array's tasks at the cluster."""
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
@@ -54,7 +54,7 @@ def _require_ended_at(order: AsUserArguments, uid: int, earlier: "list[Earlier]"
             raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
-def _answers(order: AsUserArguments, person: str) -> "Answers":
+def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     """Return a function that queries the places of arrays' waiting or running tasks.
 
     An array without a known job id is found by its submission name, as is an array that was

@@ -6,7 +6,7 @@ from gridbridge.privileged.owner import JobNeverAcceptedByCluster
 from gridbridge.state import published_file_formats
 
 
-def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
     """Set a parallel environment that gives an array its slots on each host.
 
     Raises JobNeverAcceptedByCluster if no environment does: the slots would be on arbitrary hosts.

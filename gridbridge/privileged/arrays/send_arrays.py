@@ -13,13 +13,13 @@ from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCam
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays.array_send_progress import SendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments, is_array_number
-from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments, is_short_ascii_number
+from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
-from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
+from gridbridge.privileged.arrays.earlier_attempts import require_earlier_attempts_ended
 from gridbridge.privileged.owner import OwnerAccountUnavailable
-from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 INTENDS_S = 10.0  # time limit for writing intents and querying earlier attempts
 BEGINS_S = 20.0  # time limit for submissions, to release before the service's timeout
-LAST_ERRORS = (OwnerWorkerGone, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
+LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def submit_arrays(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
+def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
     """Send a call's arrays; return a line for each begun array: status, job id, reason.
 
     Arrays without a line were not submitted and may be sent again.
@@ -41,24 +41,24 @@ def submit_arrays(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) ->
     ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
     owner.require_ordinary_account(order.config, order.file, ledger.uid)
-    sending = ArraySender(order, ledger, content)
+    sending = CampaignArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
     return (sent_array.line() for sent_array in sent)
 
 
-def _read(order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
+def _read(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
     brought = RootVerifiedCampaignFiles(order.campaign)
     owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
-    return TasksOfVerifiedFile(order, brought, ledger)
+    return VerifiedCampaignTasks(order, brought, ledger)
 
 
-class ArraySender:
+class CampaignArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
     def __init__(
-        self, order: AsUserArguments, ledger: RootLedgerOfSubmittedTasks, content: TasksOfVerifiedFile | None
+        self, order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, content: VerifiedCampaignTasks | None
     ) -> None:
         self._order = order
         self._ledger = ledger
@@ -66,13 +66,13 @@ class ArraySender:
         self._worker = CampaignOwnerWorker(ledger.uid, self._begin)
         self._began = time.monotonic()
 
-    def submitted(self) -> list[SendProgress]:
+    def submitted(self) -> list[ArraySendProgress]:
         """Note intents, submit the arrays held, note job ids; return the begun arrays.
 
         All intents are on disk before the first submission, and all ids before the release.
         """
-        sent_arrays = [SendProgress(array, index) for index, array in enumerate(self._order.arrays)]
-        intended: list[SendProgress] = []
+        sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
+        intended: list[ArraySendProgress] = []
         with self._noted_together(intended):
             intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
         begun = list(self._act_on(intended, self._submit, BEGINS_S))
@@ -81,8 +81,8 @@ class ArraySender:
         return begun
 
     def _act_on(
-        self, arrays: list[SendProgress], act: "Callable[[SendProgress], None]", limit_s: float
-    ) -> "Iterator[SendProgress]":
+        self, arrays: list[ArraySendProgress], act: "Callable[[ArraySendProgress], None]", limit_s: float
+    ) -> "Iterator[ArraySendProgress]":
         """Do an act on each array until the time limit or a fatal error; yield each array."""
         for sent in arrays:
             try:
@@ -95,7 +95,7 @@ class ArraySender:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[SendProgress]) -> "Iterator[None]":
+    def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
         """Write a `with` block's ledger notes at once; a failure fails every array."""
         try:
             with self._ledger.batch():
@@ -104,27 +104,27 @@ class ArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _intend(self, sent: SendProgress) -> None:
+    def _intend(self, sent: ArraySendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
-            require_attempts_ended(order, ledger, sent.place)
+            require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
             # an array of an owner without an account can't be submitted
             owner.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
-    def _submit(self, sent: SendProgress) -> None:
+    def _submit(self, sent: ArraySendProgress) -> None:
         """Submit an array held, or adopt the job of an earlier call."""
         if sent.job:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
-        if not is_array_number(job):
+        if not is_short_ascii_number(job):
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 
-    def _note(self, begun: list[SendProgress], unbegun: list[SendProgress]) -> None:
+    def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
         """Note new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
@@ -133,7 +133,7 @@ class ArraySender:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw(sent.array.array)
 
-    def release(self, sent: list[SendProgress]) -> None:
+    def release(self, sent: list[ArraySendProgress]) -> None:
         """Release the submitted arrays, with a single call for all new arrays."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
@@ -143,7 +143,7 @@ class ArraySender:
             repeated = int(self._ledger.was_repeated(sent_array.array.array))
             self._do([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
 
-    def _do(self, sent: list[SendProgress], *words: str) -> None:
+    def _do(self, sent: list[ArraySendProgress], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:

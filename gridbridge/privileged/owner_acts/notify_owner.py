@@ -24,7 +24,7 @@ PROGRAM_S = 30.0  # time limit of the owner's program, less than owner.LIMIT_S
 NOTHING = "-"  # CLUSTER part of a WORD without a cluster
 
 
-def run_notification_program(arguments: list[str]) -> NoReturn:
+def run_owner_notification_program(arguments: list[str]) -> NoReturn:
     """Check the user's request and the words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
         raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
@@ -64,7 +64,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
         environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
-        owner.print_error_and_exit(error)
+        owner.print_as_user_error_and_exit(error)
     os._exit(0)
 
 

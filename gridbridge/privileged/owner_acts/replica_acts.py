@@ -26,7 +26,7 @@ NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
 MOST_LETTERS = 100
 
 
-def perform_replica_act(arguments: list[str]) -> NoReturn:
+def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     """Check the files and storage areas, then act as the dataset's owner."""
     verb, *words = arguments
     least, most = AREAS[verb]

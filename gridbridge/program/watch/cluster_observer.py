@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from gridbridge import __version__
-from gridbridge.batch.batch_adapter_table import status_adapter
+from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.key_settings import RemoteAccountNames
@@ -179,7 +179,7 @@ class ClusterObserver:
 
     def _answered(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
         try:
-            snapshot, took_s = status_adapter(self._where).query_cluster_snapshot(
+            snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
                 self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
@@ -197,7 +197,7 @@ class ClusterObserver:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
-            return status_adapter(self._where).query_request_vocabulary(self._where)
+            return cluster_status_reader(self._where).query_request_vocabulary(self._where)
         except Exception as error:  # an unexpected answer must not end the service
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.acts.array_submission import snapshot_without_foreign_jobs
 from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
@@ -135,7 +135,7 @@ class RebalanceTaskObserver:
         names = [
             name
             for name in sorted(self._policy.clusters)
-            if adapter_of_cluster(configured_cluster_address(self._policy, name)).array_ends
+            if batch_adapter_of_cluster(configured_cluster_address(self._policy, name)).array_ends
         ]
         sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
@@ -148,7 +148,7 @@ class RebalanceTaskObserver:
     def _snapshot_of(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
         where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
         try:
-            return status_adapter(where).query_cluster_snapshot(where, name, jobs, queues)[0]
+            return cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
             return None

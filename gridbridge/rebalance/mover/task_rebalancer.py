@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_placement
 from gridbridge.decisions.rebalance.waiting_task_placement import drop_all_planned_moves, recheck_waiting_task_moves
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.observed_tasks import CampaignTaskAtCluster, TasksObservedAtClusters, TransferredTask
 from gridbridge.model.rebalance.planned_moves import PlacementMove, ValidAndDroppedMoves
@@ -129,12 +129,12 @@ def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
     return max(KEPT, timedelta(seconds=longest_s))
 
 
-def _wipe(task: CampaignTaskAtCluster) -> ArrayCancellation:
-    return ArrayCancellation(
+def _wipe(task: CampaignTaskAtCluster) -> ArrayTaskDeletion:
+    return ArrayTaskDeletion(
         campaign=task.campaign,
         array=task.array,
         cluster=task.cluster,
-        wiped_for=CancellationReason.MOVED,
+        wiped_for=NikitaDeletionReason.MOVED,
         places=(range(task.place, task.place + 1),),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import timedelta
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
@@ -142,7 +142,7 @@ class TransferredTaskReader:
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         if row.state.word != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
+        tells = batch_adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
         return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.errors import OwnerAccountGone
@@ -61,7 +61,7 @@ class RemoteJobActs:
         """Delete a remote job in error state; return the verdict with the job's own error."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
-        details = status_adapter(where).query_job_details(where, transfer.remote_id)
+        details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
         reason = shorten_reason_for_storage("; ".join((action.why, *reasons[:1])))
@@ -71,7 +71,7 @@ class RemoteJobActs:
         """Return a transfer's verdict from the remote accounting; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
-        end = status_adapter(where).query_job_end(where, transfer.remote_id, transfer.name)
+        end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
@@ -83,7 +83,7 @@ class RemoteJobActs:
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account of each given job that a remote cluster still has."""
         where = configured_cluster_address(self._policy, cluster)
-        system = adapter_of_cluster(where).tells_accounts
+        system = batch_adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
@@ -91,7 +91,7 @@ class RemoteJobActs:
         where = configured_cluster_address(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
-            for job in status_adapter(where).query_job_details(where, orphan.job_id)
+            for job in cluster_status_reader(where).query_job_details(where, orphan.job_id)
         ):
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import ClusterSection, JobEndPushKind
@@ -159,7 +159,7 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     """Return the listener for job ends that a cluster pushes."""
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
-    adapter, limit_per_s = adapter_of_cluster(far), cluster.push_limit_per_s
+    adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listens:
         return OarJobEndListener(name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s)
     assert adapter.watches  # the configuration allows no other kind of push

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.policy import Policy
@@ -37,7 +37,7 @@ def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
 
 def require_job_request_reader(home: Away) -> "UserJobRequestReader[Away]":
     """Return the cluster's reader of job requests; RemoteJobActNotDone if none exists."""
-    if ability := adapter_of_cluster(home).shows_requests:
+    if ability := batch_adapter_of_cluster(home).shows_requests:
         return ability
     raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 

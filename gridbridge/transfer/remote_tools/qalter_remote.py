@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import build_request_mapping
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
@@ -88,7 +88,7 @@ def _alter(
 
 def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
     """Return the adapter that alters a cluster's jobs; RemoteJobActNotDone if none exists."""
-    if alterer := adapter_of_cluster(where).alters:
+    if alterer := batch_adapter_of_cluster(where).alters:
         return alterer
     raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.batch.batch_adapter_table import status_adapter
+from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job import JobAccountAndErrors
@@ -108,7 +108,7 @@ class SingleRemoteJobQueries:
         self._left -= 1
         try:
             where = reach_cluster_as_caller(self._policy, transfer.remote)
-            jobs = status_adapter(where).query_job_details(where, transfer.remote_id or 0)
+            jobs = cluster_status_reader(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
             self._silent[transfer.remote] = replace_control_characters(f"{kind}{error}")

@@ -15,7 +15,7 @@ from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.batch.batch_adapter_protocols import WaitingJobRecaller
+    from gridbridge.batch.batch_adapter_protocols import WaitingRemoteJobRecaller
 
 SETTLE_S = 2  # longest time from the remote scheduler's start order to the listed start
 CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
@@ -31,7 +31,11 @@ KILLED = "the remote job had just started and was deleted"
 
 
 def do_recall_step(
-    cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, record: TransferMessage, wished: TransferMessage
+    cell: "WaitingRemoteJobRecaller[Away]",
+    task: LocalTask,
+    remote: Away,
+    record: TransferMessage,
+    wished: TransferMessage,
 ) -> TransferMessage | int:
     """Run a recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
@@ -54,7 +58,7 @@ def do_recall_step(
 
 
 def _delete(
-    cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
+    cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_recall(begun)
@@ -82,14 +86,14 @@ def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> T
 
 
 def _confirm(
-    cell: "WaitingJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
+    cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason)
 
 
-def _let_be(cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Leave a remote job alone that has started or ended; the service ends the recall."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()

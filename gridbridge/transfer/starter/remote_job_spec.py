@@ -5,7 +5,7 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 """
 
 from gridbridge.batch import home_job_id_translation, load_submit_adapter
-from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues
+from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
@@ -71,7 +71,7 @@ def build_remote_job_spec(
     arguments: tuple[str, ...],
     stage: str = "",
     claim: str = "",
-) -> WrapperScriptValues:
+) -> RemoteJobScriptValues:
     """Return the remote job's spec; GridbridgeError if the job's files are unreadable.
 
     `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
@@ -79,7 +79,7 @@ def build_remote_job_spec(
     env = task.env
     start = _start(env, config)
     is_script = start not in (ShellStartMode.BINARY, ShellStartMode.BINARY_NO_SHELL)
-    return WrapperScriptValues(
+    return RemoteJobScriptValues(
         transfer=transfer,
         spool=route.remote_spool,
         name=str(task.job),
@@ -99,7 +99,7 @@ def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
     if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
-    return home_job_id_translation.home_id_stand_ins_script(task.job, task.env["SGE_TASK_ID"])
+    return home_job_id_translation.home_job_id_commands_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:

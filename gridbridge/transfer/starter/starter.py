@@ -10,7 +10,7 @@ import os
 import sys
 
 from gridbridge.batch import load_job_recaller
-from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, JobSubmissionOutcome
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -189,9 +189,9 @@ class DueStarterStep(StarterStepContext):
             return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
         if answer:
             cause = submission_step.CAUSES.get(answer.result, "")
-            if answer.result in (SubmissionOutcome.REFUSED, SubmissionOutcome.DENIED):
+            if answer.result in (JobSubmissionOutcome.REFUSED, JobSubmissionOutcome.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
-            if answer.result != SubmissionOutcome.ACCEPTED:
+            if answer.result != JobSubmissionOutcome.ACCEPTED:
                 raise TemporaryJobRefusal(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True

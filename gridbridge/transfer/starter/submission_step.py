@@ -6,7 +6,7 @@ Code that few jobs need (mapping, claim, carried files) is imported on demand.
 import os
 
 from gridbridge.batch import remote_job_script_writer
-from gridbridge.batch.batch_submission_outcome import ONE_HOP, SubmissionOutcome, SubmissionResult
+from gridbridge.batch.batch_submission_outcome import ONE_HOP, JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.errors import GridbridgeError, OwnerBarredAtCluster, SshLoginRefused, UnmappableRequest
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_message import TransferFailureCause
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 CAUSES = {
-    SubmissionOutcome.REFUSED: TransferFailureCause.REFUSED,
-    SubmissionOutcome.DENIED: TransferFailureCause.DENIED,
-    SubmissionOutcome.LATER: TransferFailureCause.UNREACHED,
-    SubmissionOutcome.UNSURE: TransferFailureCause.UNREACHED,
-    SubmissionOutcome.BARRED: TransferFailureCause.BARRED,
+    JobSubmissionOutcome.REFUSED: TransferFailureCause.REFUSED,
+    JobSubmissionOutcome.DENIED: TransferFailureCause.DENIED,
+    JobSubmissionOutcome.LATER: TransferFailureCause.UNREACHED,
+    JobSubmissionOutcome.UNSURE: TransferFailureCause.UNREACHED,
+    JobSubmissionOutcome.BARRED: TransferFailureCause.BARRED,
 }
 
 
-def submit_remote_job(step: "StarterStepContext") -> SubmissionResult:
+def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     """Submit the remote job, held; raises UnmappableRequest or OwnerBarredAtCluster."""
     try:
         return _send(step)
@@ -40,7 +40,7 @@ def submit_remote_job(step: "StarterStepContext") -> SubmissionResult:
         raise _judged(step, error) from error
 
 
-def _send(step: "StarterStepContext") -> SubmissionResult:
+def _send(step: "StarterStepContext") -> JobSubmissionResult:
     """Submit the remote job, unless the local job itself came from another cluster."""
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
@@ -58,7 +58,7 @@ def _send(step: "StarterStepContext") -> SubmissionResult:
         step.left_out = "; ".join(
             filter(None, (step.left_out, remote_job_spec.remote_output_location(step.task.env, step.away.login)))
         )
-    script = remote_job_script_writer.write_wrapper_script(
+    script = remote_job_script_writer.write_remote_job_script(
         remote_job_spec.build_remote_job_spec(
             step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
         )
@@ -74,9 +74,9 @@ def _was_sent(account: str) -> bool:
     """Say whether a job's account shows that a transfer or campaign has sent the job."""
     if not account.startswith("gc."):
         return is_transfer_name(account)
-    from gridbridge.model.campaigns.campaign_names import is_array_name  # rarely needed
+    from gridbridge.model.campaigns.campaign_names import is_campaign_array_name  # rarely needed
 
-    return is_array_name(account)
+    return is_campaign_array_name(account)
 
 
 def find_remote_job_of_killed_step(step: "StarterStepContext") -> str:
@@ -113,7 +113,7 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
 
     write_claim_key(step)
     route = step.route
-    return remote_job_claim_script.remote_job_claim_lines(
+    return remote_job_claim_script.remote_job_claim_shell_lines(
         step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
     )
 
@@ -123,7 +123,7 @@ def write_claim_key(step: "StarterStepContext") -> None:
     if step.record.claim:
         from gridbridge.batch import remote_job_claim_script
 
-        remote_job_claim_script.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
+        remote_job_claim_script.write_remote_job_claim_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
 def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:

@@ -75,7 +75,7 @@ class Site:
     def look(self) -> None:
         """Do what every question does first and last."""
         self.database.account_for_lost()
-        keeper.start_job_keeper_if_needed(self.database)
+        keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
         """Wait, asking now and then, until a job has ended, and return how."""

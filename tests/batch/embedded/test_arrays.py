@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.batch.embedded import task_walltime_and_preemption
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
-from gridbridge.batch.embedded.job_store import EmbeddedRequestRefused
-from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
+from gridbridge.batch.embedded.job_store import EmbeddedRequestRefusal
+from gridbridge.batch.embedded.task_walltime_and_preemption import EmbeddedWalltimeAndPreemption
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -93,8 +93,8 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
-    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
+    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
+    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
     found = told(site)
     forget(site)
 
@@ -105,9 +105,9 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(site: Site, s
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)  # two of the array wait
+    task_walltime_and_preemption.preempt_embedded_tasks(site.database)  # two of the array wait
     add(site, slots=3)
-    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
+    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
     found = told(site)
     forget(site)
 
@@ -124,7 +124,7 @@ def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     job = site.database.job(array)._replace(deleting=deleting)
     forget(site)
 
-    assert WalltimeAndPreemptionCheck(site.database, job, 0).judge(job, end).killed_for == why
+    assert EmbeddedWalltimeAndPreemption(site.database, job, 0).judge(job, end).killed_for == why
 
 
 def test_a_keeper_outlives_a_database_that_does_not_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_a_keeper_outlives_a_database_that_does_not_answer(site: Site, monkeypat
         raise sqlite3.OperationalError(f"database is locked: {number}")
 
     job = site.database.job(add(site, 1, yields=True))
-    watched = WalltimeAndPreemptionCheck(site.database, job, 0)
+    watched = EmbeddedWalltimeAndPreemption(site.database, job, 0)
     with monkeypatch.context() as patch:
         patch.setattr(site.database, "jobs", locked)
         watched.look()
@@ -146,7 +146,7 @@ def test_an_array_that_can_not_be_is_refused_in_one_line(site: Site, words: str)
     done = site.run("submit", words, stdin="exit 0\n")
 
     assert (done.returncode, done.stderr.count("\n")) == (os.EX_DATAERR, 1)
-    with pytest.raises(EmbeddedRequestRefused):
+    with pytest.raises(EmbeddedRequestRefusal):
         add(site, -1)
 
 

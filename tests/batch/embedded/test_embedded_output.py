@@ -12,8 +12,8 @@ from gridbridge.batch.embedded.embedded_output import (
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
-    parse_cluster_and_jobs,
-    parse_job_end,
+    parse_embedded_cluster_and_jobs,
+    parse_embedded_job_end,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -28,7 +28,7 @@ FOLDER = EmbeddedClusterAccess(path="/c", python="/usr/bin/python3", timeout_s=5
 def test_what_is_written_is_read(names: list[str], error: str) -> None:
     jobs = [PrintedEmbeddedJob(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)]
 
-    cluster, read = parse_cluster_and_jobs(encode_embedded_answer(CLUSTER, *jobs))
+    cluster, read = parse_embedded_cluster_and_jobs(encode_embedded_answer(CLUSTER, *jobs))
 
     assert (vars(cluster), [vars(job) for job in read]) == (vars(CLUSTER), list(map(vars, jobs)))
 
@@ -41,18 +41,18 @@ def test_an_answer_that_is_cut_anywhere_is_none() -> None:
 
     for length in range(len(whole)):
         with pytest.raises(ParseError):
-            parse_cluster_and_jobs(whole[:length])
+            parse_embedded_cluster_and_jobs(whole[:length])
 
 
 def test_no_end_is_an_answer_and_silence_is_none() -> None:
     end = PrintedEmbeddedJobEnd(account="a", exit_status="0", host="h")
 
-    assert parse_job_end(encode_embedded_answer()) is None
-    read = parse_job_end(encode_embedded_answer(end))
+    assert parse_embedded_job_end(encode_embedded_answer()) is None
+    read = parse_embedded_job_end(encode_embedded_answer(end))
     assert read is not None
     assert vars(read) == vars(end)
     with pytest.raises(ParseError):
-        parse_job_end(b"")
+        parse_embedded_job_end(b"")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.embedded import process_identity, status, submit
 from gridbridge.batch.embedded.job_store import VERSION, EmbeddedJobStore
 from gridbridge.errors import CommandFailed, StateError
@@ -73,7 +73,7 @@ def test_more_slots_start_more_jobs(site: Site) -> None:
 def test_slots_that_there_never_will_be_are_refused(site: Site, slots: int) -> None:
     answer = submit.submit_held_job(reach(site), SPEC.but(pe="smp", slots=slots))
 
-    assert (answer.result, site.database.jobs()) == (SubmissionOutcome.REFUSED, [])
+    assert (answer.result, site.database.jobs()) == (JobSubmissionOutcome.REFUSED, [])
 
 
 def test_a_job_sees_its_own_environment_and_nothing_of_whoever_started_its_keeper(
@@ -180,7 +180,7 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        process_identity.signal_job_process_group(other.pid, f"{process_identity.pid_namespace_id()} 12345", 9)
+        process_identity.signal_job_process_group(other.pid, f"{process_identity.boot_and_pid_namespace_id()} 12345", 9)
         with pytest.raises(StateError, match="another host"):
             process_identity.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
@@ -227,4 +227,4 @@ def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
     nowhere = EmbeddedClusterAccess(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit_held_job(nowhere, SPEC)
 
-    assert (answer.result, list(tmp_path.iterdir())) == (SubmissionOutcome.LATER, [])
+    assert (answer.result, list(tmp_path.iterdir())) == (JobSubmissionOutcome.LATER, [])

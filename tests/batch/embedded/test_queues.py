@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.embedded import job_store, queue_methods, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import Site
@@ -104,7 +104,7 @@ def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
     ids=["nowhere", "not in that queue", "no such queue"],
 )
 def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
-    with pytest.raises(EmbeddedRequestRefused, match=words):
+    with pytest.raises(EmbeddedRequestRefusal, match=words):
         add(site, slots, queue)
 
 
@@ -156,7 +156,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = queue_methods.query_open_transfer_queues(site.database)
+    opened = queue_methods.open_embedded_transfer_queues(site.database)
     forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
@@ -164,7 +164,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = queue_methods.query_open_transfer_queues(site.database)
+    opened = queue_methods.open_embedded_transfer_queues(site.database)
     forget(site)
 
     assert opened == frozenset()

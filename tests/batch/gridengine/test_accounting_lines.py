@@ -10,9 +10,9 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.qacct import (
     parse_accounting_line,
     parse_accounting_records,
+    parse_array_task_records,
+    parse_task_end_times,
     read_accounting_lines,
-    read_array_task_records,
-    read_task_end_times,
 )
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
@@ -74,7 +74,7 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
     data = f"{line}\n".encode()
     ((_, ran),) = parse_accounting_tasks([data])
-    ((end, owner, name),) = read_task_end_times(data)
+    ((end, owner, name),) = parse_task_end_times(data)
     ((_, usage),), skipped = read_accounting_lines(data, "gb.")
     (record,) = parse_accounting_records(data)
 
@@ -93,7 +93,7 @@ def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
     asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
-    (found,) = read_array_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
+    (found,) = parse_array_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
 
     assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
 
@@ -113,7 +113,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
     assert [why for _, why in parse_accounting_tasks([line])] == [ReplayExclusionReason.NEVER_STARTED]
-    assert list(read_task_end_times(line)) == []
+    assert list(parse_task_end_times(line)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.cell_object_queries import query_queue_rerun_settings
 from gridbridge.batch.gridengine.default_consumables import parse_hosts_of_consumables
@@ -80,7 +80,7 @@ def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCellA
 def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: GridEngineCellAccess) -> None:
     answer = submit_held_job(cell, SPEC)
 
-    assert (answer.result, answer.remote_id) == (SubmissionOutcome.ACCEPTED, "12")
+    assert (answer.result, answer.remote_id) == (JobSubmissionOutcome.ACCEPTED, "12")
     first, second = Path(cell.binaries, "asked").read_text().splitlines()
     assert "gb_besteffort=true" in first
     assert "-q long.q" in second

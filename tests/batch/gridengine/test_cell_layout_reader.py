@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand, pa
 from gridbridge.batch.gridengine.cell_layout_reader import (
     host_resources_to_query,
     parse_cell_configuration,
-    waiting_arrays,
+    waiting_arrays_in_qstat,
 )
 from gridbridge.batch.gridengine.parse import parse_array_concurrency_limits
 from gridbridge.errors import ParseError
@@ -348,7 +348,7 @@ def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() 
         for job, state, tasks in (*rows, ("5", "r", "1"))
     )
 
-    assert waiting_arrays(text.encode()) == [4, 1]
+    assert waiting_arrays_in_qstat(text.encode()) == [4, 1]
 
 
 def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.batch.gridengine.qacct import (
     JobRunAccounting,
-    job_end_of_record,
+    job_end_of_accounting_record,
     parse_accounting_records,
+    parse_array_task_records,
     read_accounting_lines,
-    read_array_task_records,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
@@ -57,7 +57,7 @@ def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
     (ok,) = read(CAPTURED / "qacct-ok.txt")
     record = replace(ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0)
 
-    end = job_end_of_record(record)
+    end = job_end_of_accounting_record(record)
 
     assert (end.exit_status, end.signal) == expected
 
@@ -142,12 +142,13 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
+    assert classify_job_end(job_end_of_accounting_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
     assert (
-        classify_job_end(job_end_of_record(replace(killed, deleted_by="")), walltime_s=60) is TaskAttemptOutcome.SIGNAL
+        classify_job_end(job_end_of_accounting_record(replace(killed, deleted_by="")), walltime_s=60)
+        is TaskAttemptOutcome.SIGNAL
     )
     assert (
-        classify_job_end(job_end_of_record(replace(killed, deleted_by="NONE")), walltime_s=60)
+        classify_job_end(job_end_of_accounting_record(replace(killed, deleted_by="NONE")), walltime_s=60)
         is TaskAttemptOutcome.SIGNAL
     )
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
@@ -272,7 +273,7 @@ def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, in
     asked = [
         ArrayEndQuery(job_id=number, account=account, places=places) for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]
-    found = read_array_task_records(b"".join(lines), asked)
+    found = parse_array_task_records(b"".join(lines), asked)
     return [(one.job_id, one.task, one.exit_status) for one in found]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine.submit import _read_answer
 from gridbridge.shell.runner import CompletedProgram
 
@@ -20,13 +20,13 @@ TOO_MANY = "Unable to run job: job rejected: Only 3 jobs are allowed per user (c
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (NO_CHECKPOINT, SubmissionOutcome.REFUSED),
-        (BY_JSV, SubmissionOutcome.REFUSED),
-        (NO_ANSWER, SubmissionOutcome.UNSURE),
-        (NO_SUBMIT_HOST, SubmissionOutcome.DENIED),
-        (TOO_MANY, SubmissionOutcome.BARRED),
-        ("critical error: can't read bootstrap file", SubmissionOutcome.LATER),
-        ('error: unable to contact qmaster using port 6444 on host "beta"', SubmissionOutcome.LATER),
+        (NO_CHECKPOINT, JobSubmissionOutcome.REFUSED),
+        (BY_JSV, JobSubmissionOutcome.REFUSED),
+        (NO_ANSWER, JobSubmissionOutcome.UNSURE),
+        (NO_SUBMIT_HOST, JobSubmissionOutcome.DENIED),
+        (TOO_MANY, JobSubmissionOutcome.BARRED),
+        ("critical error: can't read bootstrap file", JobSubmissionOutcome.LATER),
+        ('error: unable to contact qmaster using port 6444 on host "beta"', JobSubmissionOutcome.LATER),
     ],
     ids=["a name", "a site's words", "no answer", "not from this host", "a person's limit", "no cell", "no qmaster"],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_job_end_listener import LISTENER
-from gridbridge.batch.oar.oar_output import parse_job_end_and_usage
+from gridbridge.batch.oar.oar_output import parse_oar_job_end_and_usage
 from gridbridge.model.transfer_name import job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess
 
@@ -98,8 +98,8 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServerAccess(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = oar_commands.show_end_and_usage_command(server, "12")
-    return parse_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
+    argv = oar_commands.show_job_end_and_usage_command(server, "12")
+    return parse_oar_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 
 def test_what_a_job_used_is_told_with_its_end(tmp_path: Path, listener: Listener) -> None:

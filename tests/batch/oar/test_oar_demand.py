@@ -10,7 +10,7 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_slot_alternative
+from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_oar_slot_alternative
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
@@ -104,7 +104,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
     """On nodes of two, two and three slots; of several ways in which a job may run the least."""
-    assert smallest_slot_alternative(wanted, (2, 2, 3), message)[:3] == expected
+    assert smallest_oar_slot_alternative(wanted, (2, 2, 3), message)[:3] == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
 def test_groups_that_lie_in_different_ways_count_by_themselves(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
-    found = smallest_slot_alternative(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
+    found = smallest_oar_slot_alternative(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
 
     assert [group[:3] for group in found.groups] == groups
     assert not groups or found.slots == sum(group[0] for group in groups)
@@ -400,7 +400,10 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
 
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
-    assert (node_power.parse_node_facts(plain, "n1").is_idle, node_power.parse_node_facts(plain, "n2").is_idle) == (
+    assert (
+        node_power.parse_oar_node_state(plain, "n1").is_idle,
+        node_power.parse_oar_node_state(plain, "n2").is_idle,
+    ) == (
         True,
         False,
     )
@@ -446,7 +449,7 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     }
 
     expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
-    assert node_power.parse_node_tags(json.dumps(table).encode()) == expected
+    assert node_power.parse_oar_node_tags(json.dumps(table).encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -462,4 +465,4 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     ],
 )
 def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
-    assert (node_power.find_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours
+    assert (node_power.find_oar_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

@@ -10,11 +10,11 @@ from gridbridge.batch.oar import status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_output import (
     OarJob,
-    parse_nodes_and_jobs,
+    parse_oar_nodes_and_jobs,
+    parse_oar_property_names,
     parse_oar_resources,
     parse_oarstat_jobs,
     parse_oarstat_lines,
-    parse_property_names,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
@@ -459,15 +459,15 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
     """No job is gone because oarstat failed after oarnodes."""
     with pytest.raises(ParseError):
-        parse_nodes_and_jobs(cut)
+        parse_oar_nodes_and_jobs(cut)
 
 
 def test_the_properties_of_all_resources_are_known() -> None:
     answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
 
-    assert parse_property_names(answer) == {"memnode", "type", "gpu"}
+    assert parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
 
 
 def test_without_a_resource_no_property_is_known() -> None:
     with pytest.raises(ParseError, match="no resource"):
-        parse_property_names(b"")
+        parse_oar_property_names(b"")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.oar.submit import _read_answer
 from gridbridge.shell.runner import CompletedProgram
 
@@ -21,26 +21,26 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
 @pytest.mark.parametrize(
     ("status", "said", "expected"),
     [
-        (0, f"{CHATTER}OAR_JOB_ID=12\n", (SubmissionOutcome.ACCEPTED, "12", "")),
+        (0, f"{CHATTER}OAR_JOB_ID=12\n", (JobSubmissionOutcome.ACCEPTED, "12", "")),
         (
             8,
             f"{CHATTER}{NO_COLUMN}OAR_JOB_ID=-5\n{FAILED}",
-            (SubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist'),
+            (JobSubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist'),
         ),
-        (8, f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}", (SubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
-        (251, f"{CHATTER}{ARRAY}{NO_COLUMN}", (SubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist')),
-        (251, f"{CHATTER}{ARRAY}{TOO_MUCH}", (SubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
-        (251, f"{CHATTER}{ARRAY}{DATABASE_DOWN}", (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
-        (244, NO_FILE, (SubmissionOutcome.REFUSED, "", NO_FILE.strip())),
-        (248, f"{CHATTER}{NO_QUEUE}", (SubmissionOutcome.REFUSED, "", NO_QUEUE.strip())),
-        (254, BY_RULE, (SubmissionOutcome.REFUSED, "", "at most 1 h here")),
-        (9, f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}", (SubmissionOutcome.UNSURE, "", SERVER_DOWN.strip())),
-        (8, f"{DATABASE_DOWN}OAR_JOB_ID=\n", (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
-        (142, DATABASE_DOWN, (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
-        (-14, DATABASE_DOWN, (SubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
-        (0, CHATTER, (SubmissionOutcome.UNSURE, "", CHATTER.removeprefix("[ADMISSION RULE] ").strip())),
-        (75, "", (SubmissionOutcome.LATER, "", "oarsub said nothing: 75")),
-        (127, "", (SubmissionOutcome.LATER, "", "oarsub said nothing: 127")),
+        (8, f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}", (JobSubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
+        (251, f"{CHATTER}{ARRAY}{NO_COLUMN}", (JobSubmissionOutcome.REFUSED, "", 'column "nonesuch" does not exist')),
+        (251, f"{CHATTER}{ARRAY}{TOO_MUCH}", (JobSubmissionOutcome.REFUSED, "", TOO_MUCH.strip())),
+        (251, f"{CHATTER}{ARRAY}{DATABASE_DOWN}", (JobSubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
+        (244, NO_FILE, (JobSubmissionOutcome.REFUSED, "", NO_FILE.strip())),
+        (248, f"{CHATTER}{NO_QUEUE}", (JobSubmissionOutcome.REFUSED, "", NO_QUEUE.strip())),
+        (254, BY_RULE, (JobSubmissionOutcome.REFUSED, "", "at most 1 h here")),
+        (9, f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}", (JobSubmissionOutcome.UNSURE, "", SERVER_DOWN.strip())),
+        (8, f"{DATABASE_DOWN}OAR_JOB_ID=\n", (JobSubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
+        (142, DATABASE_DOWN, (JobSubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
+        (-14, DATABASE_DOWN, (JobSubmissionOutcome.UNSURE, "", DATABASE_DOWN.strip())),
+        (0, CHATTER, (JobSubmissionOutcome.UNSURE, "", CHATTER.removeprefix("[ADMISSION RULE] ").strip())),
+        (75, "", (JobSubmissionOutcome.LATER, "", "oarsub said nothing: 75")),
+        (127, "", (JobSubmissionOutcome.LATER, "", "oarsub said nothing: 127")),
     ],
     ids=[
         *("accepted", "property", "resources", "an array's property", "an array's resources"),

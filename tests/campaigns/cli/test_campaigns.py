@@ -23,7 +23,7 @@ from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns, ShownForecastErrors
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -354,25 +354,25 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: l
 @pytest.mark.parametrize(
     ("options", "verb", "said"),
     [
-        (["1", "2", "1"], OwnerRequestVerb.CANCEL, "cancelled"),
-        (["-c", "1,2"], OwnerRequestVerb.CANCEL, "cancelled"),
-        (["-p", "1", "-c", "2"], OwnerRequestVerb.PAUSE, "paused"),
-        (["-r", "-c", "1,2"], OwnerRequestVerb.RESUME, "resumed"),
-        (["--purge", "1", "2"], OwnerRequestVerb.PURGE, "purged"),
+        (["1", "2", "1"], CampaignOwnerRequestVerb.CANCEL, "cancelled"),
+        (["-c", "1,2"], CampaignOwnerRequestVerb.CANCEL, "cancelled"),
+        (["-p", "1", "-c", "2"], CampaignOwnerRequestVerb.PAUSE, "paused"),
+        (["-r", "-c", "1,2"], CampaignOwnerRequestVerb.RESUME, "resumed"),
+        (["--purge", "1", "2"], CampaignOwnerRequestVerb.PURGE, "purged"),
     ],
 )
 def test_griddel_does_what_its_option_says_to_each_campaign(
-    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: OwnerRequestVerb, said: str
+    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: CampaignOwnerRequestVerb, said: str
 ) -> None:
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
-    answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
+    answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(
         campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
     )  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
-    answers[2] = OwnerRequestReply.NOT_THEIRS
+    answers[2] = CampaignOwnerRequestReply.NOT_THEIRS
     badly = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert asked == [(verb, (1, 2))] * 2
@@ -384,7 +384,7 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
 def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its CIGRI_JOB_ID."""
     asked: list[object] = []
-    done = {1: OwnerRequestReply.DONE}
+    done = {1: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(
         campaign_client,
         "ask_runner_to_act_on_campaigns",
@@ -393,7 +393,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = CliRunner().invoke(griddel, ["-j", "1.7"], standalone_mode=False)
 
-    assert asked == [(OwnerRequestVerb.CANCEL_TASK, (1,), {"task": 7})]
+    assert asked == [(CampaignOwnerRequestVerb.CANCEL_TASK, (1,), {"task": 7})]
     assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
 
 
@@ -482,11 +482,11 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
+    answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(
         campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
     )  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 
-    assert asked == [(OwnerRequestVerb.PAUSE, (1, 2))]
+    assert asked == [(CampaignOwnerRequestVerb.PAUSE, (1, 2))]

@@ -20,12 +20,12 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaignCluster,
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = CampaignEvent(
     number=3,
-    kind=CampaignEventKind.TASK,
+    kind=CampaignEventSubject.TASK,
     code=CampaignEventCode.EXIT_ERROR,
     campaign=12,
     cluster="beta",
@@ -53,7 +53,7 @@ FAILED = CampaignEvent(
 )
 REFUSED = CampaignEvent(
     number=4,
-    kind=CampaignEventKind.CAMPAIGN,
+    kind=CampaignEventSubject.CAMPAIGN,
     code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
     campaign=12,
     cluster="gamma",
@@ -63,7 +63,7 @@ REFUSED = CampaignEvent(
 )
 DOWN = CampaignEvent(
     number=5,
-    kind=CampaignEventKind.CLUSTER,
+    kind=CampaignEventSubject.CLUSTER,
     code=CampaignEventCode.GET_JOBS,
     cluster="gamma",
     opened_at=NOON,
@@ -171,14 +171,14 @@ def test_gridevents_says_what_is_wrong(published: str, options: list[str], statu
 @pytest.mark.parametrize(
     ("answers", "status"),
     [
-        ({3: OwnerRequestReply.DONE, 4: OwnerRequestReply.NOT_AGAIN}, 0),
-        ({3: OwnerRequestReply.CLOSED, 4: OwnerRequestReply.NOT_AGAIN}, 1),
-        ({4: OwnerRequestReply.NOT_AGAIN}, 1),
+        ({3: CampaignOwnerRequestReply.DONE, 4: CampaignOwnerRequestReply.NOT_AGAIN}, 0),
+        ({3: CampaignOwnerRequestReply.CLOSED, 4: CampaignOwnerRequestReply.NOT_AGAIN}, 1),
+        ({4: CampaignOwnerRequestReply.NOT_AGAIN}, 1),
     ],
     ids=["besides", "another", "alone"],
 )
 def test_a_sink_stays_open_when_tasks_run_again(
-    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerRequestReply], status: int
+    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
@@ -192,12 +192,12 @@ def test_a_sink_stays_open_when_tasks_run_again(
 @pytest.mark.parametrize(
     ("answer", "instead"),
     [
-        (OwnerRequestReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
-        (OwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
+        (CampaignOwnerRequestReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
+        (CampaignOwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
     ],
 )
 def test_that_nothing_is_tried_again_is_told(
-    published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerRequestReply, instead: str
+    published: str, monkeypatch: pytest.MonkeyPatch, answer: CampaignOwnerRequestReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: {3: answer})
@@ -309,7 +309,7 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
     (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
-    event = replace(FAILED, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
+    event = replace(FAILED, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
 
     assert published_events_and_tasks.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
     assert published_events_and_tasks.failed_start_directory(event, str(tmp_path / "none")) == ""
@@ -452,7 +452,7 @@ def test_that_tasks_are_sent_again_is_told(
     monkeypatch.setattr(
         campaign_client,
         "ask_runner_to_act_on_campaigns",
-        lambda *_, **__: {3: OwnerRequestReply.DONE, 4: OwnerRequestReply.DONE},
+        lambda *_, **__: {3: CampaignOwnerRequestReply.DONE, 4: CampaignOwnerRequestReply.DONE},
     )
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
@@ -20,9 +20,9 @@ class Service:
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] | None = {"0": "done"}
-        self.asked: list[tuple[OwnerRequestVerb, Any]] = []
+        self.asked: list[tuple[CampaignOwnerRequestVerb, Any]] = []
 
-    def ask(self, verb: OwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
+    def ask(self, verb: CampaignOwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
         """Note it, and answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
@@ -55,7 +55,9 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
     done = CliRunner().invoke(gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
-    assert service.asked == [(OwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})]
+    assert service.asked == [
+        (CampaignOwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
+    ]
 
 
 @pytest.mark.parametrize(("program", "told"), [("/nonexistent", "no /nonexistent on this machine"), ("/bin/sh", "")])
@@ -90,14 +92,14 @@ def test_bad_words_are_refused_with_what_would_be_right(service: Service, words:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (OwnerRequestReply.UNKNOWN, 1),
-        (OwnerRequestReply.NO_WAY, 1),
-        (OwnerRequestReply.TOO_MANY, 1),
-        (OwnerRequestReply.WRONG, 1),
+        (CampaignOwnerRequestReply.UNKNOWN, 1),
+        (CampaignOwnerRequestReply.NO_WAY, 1),
+        (CampaignOwnerRequestReply.TOO_MANY, 1),
+        (CampaignOwnerRequestReply.WRONG, 1),
         (None, 75),
     ],
 )
-def test_what_is_not_done_is_told(service: Service, answer: OwnerRequestReply | None, status: int) -> None:
+def test_what_is_not_done_is_told(service: Service, answer: CampaignOwnerRequestReply | None, status: int) -> None:
     service.answer = None if answer is None else {"0": answer.value}
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 

@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from gridbridge.campaigns.cli import campaign_plot
 from gridbridge.cli import plot_files
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.campaigns.published_tasks import TaskEndCounts
+from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts
 from tests.campaigns.cli.test_task_argument import SWEEP
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
 ENDS = (
-    TaskEndCounts(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
-    TaskEndCounts(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
-    TaskEndCounts(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
 )
 NOW = BEGAN + timedelta(minutes=40)
 BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))

@@ -23,8 +23,8 @@ from gridbridge.campaigns.tools.own_task_outputs import TaskOutputFolderAtCluste
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndCounts
-from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts, PublishedCampaignTask
+from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -47,7 +47,7 @@ SWEEP = ShownCampaign(
     ),
     ended_per_h=12.0,
 )
-SENT = PublishedTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
+SENT = PublishedCampaignTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
     replace(SENT, number=0, outcome=TaskAttemptOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9),
     replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
@@ -67,9 +67,9 @@ class Site:
             each.mkdir()
         self.show(SWEEP)
         published_campaign_files.publish_campaign_task_file(7, 0, TASKS, self.published)
-        ends = (TaskEndCounts(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
+        ends = (CampaignTaskEndCounts(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
-        more = TaskEndCounts(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
+        more = CampaignTaskEndCounts(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
         published_campaign_files.append_published_task_end_counts(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
@@ -348,7 +348,7 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
 
 def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
     """Nor does it count in the mean run time; `-f` says how many failed, too."""
-    cancelled = TaskEndCounts(at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4)
+    cancelled = CampaignTaskEndCounts(at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4)
     published_campaign_files.append_published_task_end_counts(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
@@ -517,7 +517,7 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
 
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
     """One success, however often the task ran."""
-    lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
+    lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)
 

@@ -14,9 +14,9 @@ from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNu
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
-from gridbridge.model.campaigns.campaign_sections import RunnerSection
+from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
@@ -35,7 +35,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
         self.rules: tuple[CampaignAdmissionRule, ...] = ()
-        self.limits = RunnerSection()
+        self.limits = CampaignRunnerSection()
         self.clock = Clock()
         self._clocks = f"{folder}/runner.clocks"
         self.again()
@@ -60,11 +60,11 @@ class Site:
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
-    def ask(self, verb: OwnerRequestVerb, number: int, task: int = 0) -> OwnerRequestReply:
+    def ask(self, verb: CampaignOwnerRequestVerb, number: int, task: int = 0) -> CampaignOwnerRequestReply:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
         self.intake.take()
-        return OwnerRequestReply(self.answer(token)[str(number)])
+        return CampaignOwnerRequestReply(self.answer(token)[str(number)])
 
     def give(self, data: bytes, number: int, part: int = 0) -> None:
         """Put a file there as the service called it, which our state file does not know."""

@@ -32,12 +32,16 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
-from gridbridge.model.campaigns.campaign_sections import RunnerSection
+from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, TaskDeletionMark
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LINES
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -111,7 +115,7 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
 
     found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
-    assert site.ask(OwnerRequestVerb.RESUME, 3) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUME, 3) is CampaignOwnerRequestReply.DONE
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.again().intake.recover()
     (event,) = EventAndSuccessRecordRows(site.database).open()
 
-    assert site.ask(OwnerRequestVerb.FIX, event.number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, event.number) is CampaignOwnerRequestReply.DONE
     site.again().intake.recover()
 
     assert not EventAndSuccessRecordRows(site.database).open()
@@ -264,7 +268,7 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
     events = EventAndSuccessRecordRows(site.campaigns.database)
     events.put(
-        new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
+        new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
         for one in (1, 2)
     )
 
@@ -305,7 +309,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
     for number, (state, days) in enumerate(ends, start=1):
         ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
         site.campaigns.is_now(number, state, ended_at)
-    site.limits = RunnerSection(keep_campaigns_d=kept_d)
+    site.limits = CampaignRunnerSection(keep_campaigns_d=kept_d)
     site.again()
 
     for _ in range(2):
@@ -315,8 +319,8 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
     assert (known, site.files()) == (left, ["c.4"])
     site.campaigns.array_is(array, ArraySubmissionState.OVER)
     site.intake.sweep()
-    assert site.ask(OwnerRequestVerb.PAUSE, 3) is (
-        OwnerRequestReply.CANCELLED if not kept_d else OwnerRequestReply.UNKNOWN
+    assert site.ask(CampaignOwnerRequestVerb.PAUSE, 3) is (
+        CampaignOwnerRequestReply.CANCELLED if not kept_d else CampaignOwnerRequestReply.UNKNOWN
     )
 
 
@@ -358,7 +362,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     site.campaigns.array_is(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = EventAndSuccessRecordRows(site.campaigns.database)
-    events.put([new_campaign_event(CampaignEventKind.CAMPAIGN, code, 1, "beta", long_ago)])
+    events.put([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.sweep()
 
@@ -503,12 +507,12 @@ def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogC
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (RunnerSection(files_per_uid=2), "you would have 3 campaign files of "),
-        (RunnerSection(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
+        (CampaignRunnerSection(files_per_uid=2), "you would have 3 campaign files of "),
+        (CampaignRunnerSection(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
     ],
     ids=["files", "bytes"],
 )
-def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, why: str) -> None:
+def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSection, why: str) -> None:
     """With what makes room for more: those of ended campaigns count until they are purged."""
     site.limits = limits
     site.again()
@@ -524,9 +528,9 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, w
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
     assert site.files() == ["c.1", "c.1.1"]
-    assert site.ask(OwnerRequestVerb.CANCEL, 1) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.CANCEL, 1) is CampaignOwnerRequestReply.DONE
     site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
-    assert site.ask(OwnerRequestVerb.PURGE, 1) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.take() == 1
 
@@ -539,7 +543,7 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monk
     looked = list[object]()
     really = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or really(path))
-    site.limits = RunnerSection(files_per_uid=2)
+    site.limits = CampaignRunnerSection(files_per_uid=2)
     site.again()
     site.bring(asdict(SWEEP), "b")
 
@@ -586,15 +590,23 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "told", "state"),
     [
-        ([OwnerRequestVerb.CANCEL], OwnerRequestReply.DONE, CampaignState.CANCELLED),
-        ([OwnerRequestVerb.PAUSE], OwnerRequestReply.DONE, CampaignState.PAUSED),
-        ([OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME], OwnerRequestReply.DONE, CampaignState.IN_TREATMENT),
-        ([OwnerRequestVerb.RESUME], OwnerRequestReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
-        ([OwnerRequestVerb.CANCEL, OwnerRequestVerb.RESUME], OwnerRequestReply.CANCELLED, CampaignState.CANCELLED),
+        ([CampaignOwnerRequestVerb.CANCEL], CampaignOwnerRequestReply.DONE, CampaignState.CANCELLED),
+        ([CampaignOwnerRequestVerb.PAUSE], CampaignOwnerRequestReply.DONE, CampaignState.PAUSED),
+        (
+            [CampaignOwnerRequestVerb.PAUSE, CampaignOwnerRequestVerb.RESUME],
+            CampaignOwnerRequestReply.DONE,
+            CampaignState.IN_TREATMENT,
+        ),
+        ([CampaignOwnerRequestVerb.RESUME], CampaignOwnerRequestReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        (
+            [CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.RESUME],
+            CampaignOwnerRequestReply.CANCELLED,
+            CampaignState.CANCELLED,
+        ),
     ],
 )
 def test_an_owner_changes_a_campaign(
-    site: Site, verbs: list[OwnerRequestVerb], told: OwnerRequestReply, state: CampaignState
+    site: Site, verbs: list[CampaignOwnerRequestVerb], told: CampaignOwnerRequestReply, state: CampaignState
 ) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
     site.bring(asdict(SWEEP), "a 1")
@@ -613,15 +625,18 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
 
-    told = [site.ask(OwnerRequestVerb.CANCEL, 1)]
+    told = [site.ask(CampaignOwnerRequestVerb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished()
-    told += [site.ask(verb, 1) for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)]
+    told += [site.ask(verb, 1) for verb in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.CANCEL)]
 
     assert (kept.is_winding_up, told) == (
         True,
-        [OwnerRequestReply.DONE, OwnerRequestReply.NOT_ENDED, OwnerRequestReply.DONE],
+        [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.NOT_ENDED, CampaignOwnerRequestReply.DONE],
     )
-    assert (site.campaigns.unfinished(), site.ask(OwnerRequestVerb.CANCEL, 1)) == ((), OwnerRequestReply.CANCELLED)
+    assert (site.campaigns.unfinished(), site.ask(CampaignOwnerRequestVerb.CANCEL, 1)) == (
+        (),
+        CampaignOwnerRequestReply.CANCELLED,
+    )
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
@@ -630,11 +645,11 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
     requests = CampaignOwnerRequestHandler(site.database, Clock())
-    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=OwnerRequestVerb.CANCEL, numbers=(1,))
+    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=CampaignOwnerRequestVerb.CANCEL, numbers=(1,))
 
     told = [requests.do(one) for one in (asked, asked)]
 
-    assert (told, len(site.campaigns.unfinished())) == ([{1: OwnerRequestReply.DONE}] * 2, 1)
+    assert (told, len(site.campaigns.unfinished())) == ([{1: CampaignOwnerRequestReply.DONE}] * 2, 1)
     requests.do(replace(asked, token="another"))
     assert site.campaigns.unfinished() == ()
 
@@ -651,16 +666,19 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     assert living
     site.campaigns.array_is(living, ArraySubmissionState.RELEASED, 41)
 
-    told = [site.ask(verb, 1) for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.CANCEL)]
+    told = [site.ask(verb, 1) for verb in (CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
-    told += [site.ask(verb, 1) for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.ABANDON, OwnerRequestVerb.PURGE)]
+    told += [
+        site.ask(verb, 1)
+        for verb in (CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.PURGE)
+    ]
 
     expected = [
-        OwnerRequestReply.NOT_CANCELLED,
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.CANCELLED,
-        OwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.NOT_CANCELLED,
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.CANCELLED,
+        CampaignOwnerRequestReply.DONE,
     ]
     assert (told, is_left) == (expected, True)
     assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
@@ -671,15 +689,15 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
 @pytest.mark.parametrize(
     ("before", "verb"),
     [
-        (None, OwnerRequestVerb.CANCEL),
-        (None, OwnerRequestVerb.PAUSE),
-        (OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME),
-        (OwnerRequestVerb.CANCEL, OwnerRequestVerb.PURGE),
-        (None, OwnerRequestVerb.CANCEL_TASK),
+        (None, CampaignOwnerRequestVerb.CANCEL),
+        (None, CampaignOwnerRequestVerb.PAUSE),
+        (CampaignOwnerRequestVerb.PAUSE, CampaignOwnerRequestVerb.RESUME),
+        (CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE),
+        (None, CampaignOwnerRequestVerb.CANCEL_TASK),
     ],
 )
 def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
-    site: Site, before: OwnerRequestVerb | None, verb: OwnerRequestVerb
+    site: Site, before: CampaignOwnerRequestVerb | None, verb: CampaignOwnerRequestVerb
 ) -> None:
     """It comes again, also after others; another one finds what became of it."""
     site.bring(asdict(SWEEP), "a 1")
@@ -691,8 +709,8 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
 
-    assert told[::2] == [OwnerRequestReply.DONE] * 2
-    assert told[1] is not OwnerRequestReply.DONE
+    assert told[::2] == [CampaignOwnerRequestReply.DONE] * 2
+    assert told[1] is not CampaignOwnerRequestReply.DONE
 
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
@@ -700,13 +718,13 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     site.bring(asdict(SWEEP), "a", "b", "c", "d")
     site.intake.take()
 
-    told = [site.ask(OwnerRequestVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+    told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
     assert told == [
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.TASK_ENDED,
-        OwnerRequestReply.NO_TASK,
-        OwnerRequestReply.NO_TASK,
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.TASK_ENDED,
+        CampaignOwnerRequestReply.NO_TASK,
+        CampaignOwnerRequestReply.NO_TASK,
     ]
     (touched,) = site.intake.touched()
     assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskAttemptOutcome.UNWANTED)
@@ -727,15 +745,15 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
     assert array
 
-    told = [site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
+    told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
-    assert told == [OwnerRequestReply.DONE, OwnerRequestReply.DONE]
+    assert told == [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.DONE]
     assert not site.intake.touched()
     marks = TaskDeletionMarkRows(site.database).all()
-    assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)}}
+    assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)}}
     ends = [replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
-    assert site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) is OwnerRequestReply.TASK_ENDED
+    assert site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) is CampaignOwnerRequestReply.TASK_ENDED
 
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
@@ -745,7 +763,7 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     site.campaigns.drop_waiting(1)
     site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
-    assert site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) is CampaignOwnerRequestReply.DONE
     assert [one.attempt for one in site.intake.touched()] == [2]
 
 
@@ -754,13 +772,16 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
 
-    early = site.ask(OwnerRequestVerb.PURGE, 1)
-    site.ask(OwnerRequestVerb.CANCEL, 1)
-    late = [site.ask(verb, 1) for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)]
+    early = site.ask(CampaignOwnerRequestVerb.PURGE, 1)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
+    late = [
+        site.ask(verb, 1)
+        for verb in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.CANCEL)
+    ]
 
     assert (early, late) == (
-        OwnerRequestReply.NOT_ENDED,
-        [OwnerRequestReply.DONE, OwnerRequestReply.UNKNOWN, OwnerRequestReply.UNKNOWN],
+        CampaignOwnerRequestReply.NOT_ENDED,
+        [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.UNKNOWN, CampaignOwnerRequestReply.UNKNOWN],
     )
     assert site.files() == []
     token = site.bring(asdict(SWEEP), "a 1")
@@ -847,7 +868,8 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
-        campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)
+        campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.PAUSE, (1,), str(site.brought))
+        for _ in range(12)
     ]
 
     take_in_inbox_before_cycle(site.intake.take, site.intake.untaken, Clock())
@@ -887,7 +909,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.write_owner_request_to_inbox(OwnerRequestVerb.CANCEL, (1,), str(site.brought))
+    campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2

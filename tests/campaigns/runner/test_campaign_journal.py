@@ -14,7 +14,11 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,9 +45,9 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         campaigns=(CAMPAIGN,),
         waiting={1: 7},
         arrays=(array,),
-        room={"beta": ClusterCapacity(free_slots=4)},
+        room={"beta": ClusterCapacityForCampaigns(free_slots=4)},
         max_tasks=100,
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
         ended=(TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT),),
     )
@@ -65,7 +69,7 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     """A script of 60 kB in each cycle would push all other decisions out of the journal."""
     wish = JdlClusterSettings(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
-    room = {"beta": ClusterCapacity(free_slots=4)}
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=4)}
     seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
     plan = rules.plan_campaign_cycle(seen)
 

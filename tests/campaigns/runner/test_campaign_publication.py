@@ -26,18 +26,18 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind, ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    ClusterCapacity,
-    ListedTaskCounts,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, TaskPreemption
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.policy import Policy
@@ -61,7 +61,7 @@ SWEEP = Campaign(
 def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     """A task may a thousand times: what is published of a thousand tasks has no usual size."""
     ways = [TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
-    one = PublishedTask(number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways))
+    one = PublishedCampaignTask(number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways))
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
@@ -124,7 +124,7 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     site.publication.end([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
-    known = PublishedTask(number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False)
+    known = PublishedCampaignTask(number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
     assert published_campaign_files.read_published_task_file(1, 0, site.folder)[0] == there
     (end,) = published_campaign_files.read_published_task_end_counts(1, site.folder)
@@ -217,9 +217,9 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     _, attempts = site.send(2)
     site.publication.end([site.ended(one, TaskAttemptOutcome.PROGRAM_ERROR) for one in attempts])
     events = EventAndSuccessRecordRows(site.database)
-    failed = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
+    failed = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
-    asked = CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
+    asked = CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
     CampaignOwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
 
     next_one = site.started()
@@ -232,10 +232,10 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
 def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     """Whatever has closed its event."""
     events = EventAndSuccessRecordRows(site.database)
-    sink = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
+    sink = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
     shown = []
 
-    for record in ((), (ClusterSuccessRecord(campaign=1, cluster="beta", is_trusted=True),)):
+    for record in ((), (CampaignSuccessAtCluster(campaign=1, cluster="beta", is_trusted=True),)):
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
@@ -248,12 +248,15 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
-    room = {"beta": ClusterCapacity(free_slots=1, is_stressed=True), "gamma": ClusterCapacity(free_slots=2)}
+    room = {
+        "beta": ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
+        "gamma": ClusterCapacityForCampaigns(free_slots=2),
+    }
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
     site.publication.show_cycle(seen, CampaignCyclePlan())
 
-    shown = published_campaign_files.read_campaign_value_by_class(ShownTaskSendReasons, site.folder)
+    shown = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -261,8 +264,8 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
     (one,) = site.campaigns.all()
-    known = ListedTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = ListedTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    known = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
     seen = CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
@@ -322,10 +325,10 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     outcomes = (TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SUCCESS)
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
-    event = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
+    event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     EventAndSuccessRecordRows(site.database).put([replace(event, exit_status=3, tasks=2)])
     requests = CampaignOwnerRequestHandler(site.database, Clock(), folder=site.folder, published=site.folder)
-    requests.do(CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,)))
+    requests.do(CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,)))
 
     site.publication.end(requests.touched(), are_asked=True)
 

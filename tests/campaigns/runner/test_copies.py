@@ -34,21 +34,21 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
-from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     LiveAttempt,
-    ShownSpeculativeAttempt,
-    SpeculativeAttempts,
+    ShownCompetingAttempt,
+    SpeculativeAttemptsAtCluster,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
@@ -62,7 +62,7 @@ COPY, SUCCESS, SITE_FAULT = (TaskAttemptOutcome.COPY, TaskAttemptOutcome.SUCCESS
 WALLTIME = TaskAttemptOutcome.WALLTIME
 OFF_GAMMA = (TaskCountByExclusions(tasks=1, avoid=("gamma",), never=("gamma",)),)
 RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
-FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
+FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
 
 class Copying(Grid):
@@ -83,7 +83,7 @@ class Site:
         self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
         learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self.grid)
+        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self.grid)
         clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -130,7 +130,7 @@ class Site:
             campaigns=self.campaigns.unfinished(),
             waiting=self.campaigns.waiting(),
             arrays=arrays,
-            room={name: ClusterCapacity(free_slots=0) for name in ("beta", "gamma")},
+            room={name: ClusterCapacityForCampaigns(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArraySubmissionState.RELEASED),
@@ -306,11 +306,11 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
 
     assert (both.attempt, both.copies) == (
         1,
-        (ShownSpeculativeAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
+        (ShownCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
-        ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
+        ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
     )
     published_campaign_files.publish_campaign_task_file(1, 0, found, str(tmp_path))
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in found}
@@ -322,7 +322,7 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
     site.cycle((1, 2, SITE_FAULT))
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
     event = CampaignEvent(
-        kind=CampaignEventKind.TASK,
+        kind=CampaignEventSubject.TASK,
         code=CampaignEventCode.EXIT_ERROR,
         campaign=1,
         cluster="beta",
@@ -354,7 +354,7 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return CampaignStragglerFinder(site.campaigns, FinalizeSection()).look(
+    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).look(
         [site.campaign], arrays, answers, group_attempts_by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
     )
 
@@ -407,7 +407,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = CampaignStragglerFinder(site.campaigns, FinalizeSection()).look
+    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 

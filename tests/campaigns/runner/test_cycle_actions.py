@@ -42,8 +42,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
@@ -135,7 +135,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns._database
     learnt = CycleStatisticsRecorder(database)
-    return CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid).do
+    return CampaignPlanExecutor(database, learnt, Clock(), CampaignFailuresSection(), grid).do
 
 
 SEND = CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
@@ -162,7 +162,9 @@ def test_an_array_is_submitted_and_then_released(
 def test_more_tasks_than_an_array_has_go_in_several_by_one_call(campaigns: CampaignRows, grid: Grid) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2).do
+    do = CampaignPlanExecutor(
+        database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), grid, most=2
+    ).do
     grid.takes = 1
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
@@ -431,7 +433,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
-    event = new_campaign_event(CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
+    event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     found = tries.failed(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
@@ -492,7 +494,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(campaigns: Ca
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = CampaignPlanExecutor(
-        campaigns.database, CycleStatisticsRecorder(campaigns.database), clock, FailuresSection(), grid
+        campaigns.database, CycleStatisticsRecorder(campaigns.database), clock, CampaignFailuresSection(), grid
     ).do
     grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
@@ -648,7 +650,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     """Many ends take several transactions; the next cycle notes those that are left."""
     array = campaigns.add_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     learnt = CycleStatisticsRecorder(campaigns.database)
-    act = CampaignPlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
+    act = CampaignPlanExecutor(campaigns.database, learnt, Clock(), CampaignFailuresSection(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -737,7 +739,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
 
     database = campaigns.database
     learnt = CycleStatisticsRecorder(database)
-    act = CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody)
+    act = CampaignPlanExecutor(database, learnt, Clock(), CampaignFailuresSection(), grid, ownerless=for_nobody)
     act.do(CampaignCyclePlan(deleted=(array,)))
 
     assert asked == [array]

@@ -13,7 +13,13 @@ from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.completion_forecast import forecast_error_share, summarize_forecast_errors
-from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+    TasksAddedToCampaign,
+)
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -21,7 +27,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatio,
     JobRatioInputs,
     JobRatioUpdate,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -79,7 +85,7 @@ class Site:
         """Have a cycle that sees so many tasks run."""
         found = self.campaigns.find(1)
         assert found
-        there = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
+        there = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
         seen = CampaignCycleSituation(
             campaigns=(found,),
             waiting=self.campaigns.waiting(),
@@ -194,7 +200,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     assert found
     assert site.predictions.forecasts()
 
-    part = AddedTasks(campaign=1, number=1, tasks=100, digest="abc")
+    part = TasksAddedToCampaign(campaign=1, number=1, tasks=100, digest="abc")
     AddedTaskRows(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)

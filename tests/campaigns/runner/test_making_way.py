@@ -23,11 +23,11 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, NikitaDeletionPlan
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaDeletionReason
 from gridbridge.model.campaigns.preemption import (
     CellRequestsAndResources,
     QueueInstanceResources,
-    ResourceHolder,
+    RunningJobWithResources,
     WaitingLocalRequest,
 )
 from gridbridge.model.campaigns.published_tasks import TaskPreemption
@@ -45,10 +45,11 @@ LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slo
 PLACE = QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 
 
-def tasks(*places: int) -> tuple[ResourceHolder, ...]:
+def tasks(*places: int) -> tuple[RunningJobWithResources, ...]:
     """Return what tasks of the array hold on n1."""
     return tuple(
-        ResourceHolder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True) for n in places
+        RunningJobWithResources(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
+        for n in places
     )
 
 
@@ -163,7 +164,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
 
     assert beta.deleted == [(2, 3)]
     marked = TaskDeletionMarkRows(nikita.database).all()[1, 1]
-    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys((2, 3), CancellationReason.MADE_WAY)
+    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys((2, 3), NikitaDeletionReason.MADE_WAY)
     told = [one.getMessage() for one in caplog.records]
     assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
 

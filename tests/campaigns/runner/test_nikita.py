@@ -26,12 +26,12 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueStart
+from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
+    ArrayTaskDeletion,
     NikitaDeletionPlan,
+    NikitaDeletionReason,
     NikitaSituation,
     TaskDeletionMark,
 )
@@ -234,7 +234,7 @@ def test_no_task_ran_before_it_was_sent(
 
 @pytest.mark.parametrize(
     ("state", "since", "wiped_for"),
-    [(WAITING, None, CancellationReason.WAITED), (RUNNING, NOON, CancellationReason.OVERRAN)],
+    [(WAITING, None, NikitaDeletionReason.WAITED), (RUNNING, NOON, NikitaDeletionReason.OVERRAN)],
     ids=["waits", "runs"],
 )
 def test_a_clock_that_leaps_ahead_kills_nothing(
@@ -245,7 +245,7 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
     caplog: pytest.LogCaptureFixture,
     state: JobState,
     since: datetime | None,
-    wiped_for: CancellationReason,
+    wiped_for: NikitaDeletionReason,
 ) -> None:
     """It is told, and their time still comes."""
     there = beta(row(range(1, 2), state, since=since))
@@ -318,10 +318,10 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: NikitaDeletionCycle,
     assert (marks.wiped(1, 0), marks.wiped(1, 1)) == (1, 0)
 
 
-def wipe(places: range) -> ArrayCancellation:
+def wipe(places: range) -> ArrayTaskDeletion:
     """Return what is wiped of the one array."""
-    return ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.OVERFLOW, places=(places,)
+    return ArrayTaskDeletion(
+        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.OVERFLOW, places=(places,)
     )
 
 
@@ -378,7 +378,7 @@ def begun(nikita: NikitaDeletionCycle, step: str) -> CampaignArray:
     wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = TaskAttemptRows(nikita.database, campaigns)
-    made = tries.intend_step(PrologueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
+    made = tries.intend_step(PrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
@@ -396,13 +396,13 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(
     left = [*cell.deleted]
     (wipe,) = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON))).wipes
 
-    assert (left, wipe.wiped_for) == ([], CancellationReason.OVERRAN)
+    assert (left, wipe.wiped_for) == ([], NikitaDeletionReason.OVERRAN)
 
 
 def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: NikitaDeletionCycle, cell: Cell) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(nikita, PROLOGUE), TaskDeletionMarkRows(nikita.database)
-    unneeded = replace(moved(range(1, 2)), wiped_for=CancellationReason.UNNEEDED)
+    unneeded = replace(moved(range(1, 2)), wiped_for=NikitaDeletionReason.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
     left = [*cell.deleted], marks.all()
@@ -411,7 +411,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(nikita: NikitaD
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=CancellationReason.LEFT)}
+    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: NikitaDeletionCycle, cell: Cell) -> None:
@@ -515,9 +515,11 @@ def test_a_kill_is_left_to_a_runner_that_runs(nikita: NikitaDeletionCycle, array
     assert len(asked(folder)) == 1
 
 
-def moved(places: range) -> ArrayCancellation:
+def moved(places: range) -> ArrayTaskDeletion:
     """Return the mark of tasks that are to start elsewhere."""
-    return ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.MOVED, places=(places,))
+    return ArrayTaskDeletion(
+        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.MOVED, places=(places,)
+    )
 
 
 def test_a_move_is_done_for_what_waits_still(nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell) -> None:
@@ -529,7 +531,7 @@ def test_a_move_is_done_for_what_waits_still(nikita: NikitaDeletionCycle, array:
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=CancellationReason.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT))
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
@@ -541,9 +543,9 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
 
     plan = cycle(nikita, array, beta(row(range(1, 4))))
 
-    assert [one.wiped_for for one in plan.wipes] == [CancellationReason.WAITED]
+    assert [one.wiped_for for one in plan.wipes] == [NikitaDeletionReason.WAITED]
     left = TaskDeletionMarkRows(nikita.database).all()[1, 1]
-    assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=CancellationReason.NEVER_BEGAN))
+    assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=NikitaDeletionReason.NEVER_BEGAN))
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
@@ -570,14 +572,14 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
 
     cycle(nikita, array, beta(row(range(1, 6))))
 
-    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {CancellationReason.MOVED}
+    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {NikitaDeletionReason.MOVED}
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(
     nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
-    left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
+    left = replace(moved(range(1, 4)), wiped_for=NikitaDeletionReason.LEFT)
     TaskDeletionMarkRows(nikita.database).put(left)
 
     cycle(nikita, array, beta(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
@@ -610,7 +612,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     plan = cycle(nikita, array, beta(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=CancellationReason.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT))
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
@@ -663,8 +665,8 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
 
     cell.delete_places = hang  # type: ignore[method-assign]
     seen = nikita.listed([array], beta(row(range(1, 6))))
-    wipe = ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.CANCELLED, places=(range(1, 2),)
+    wipe = ArrayTaskDeletion(
+        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.CANCELLED, places=(range(1, 2),)
     )
 
     for _ in range(2):

@@ -21,10 +21,10 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
@@ -75,7 +75,7 @@ class Site:
         if self.error:
             raise self.error
 
-    def ask(self, verb: OwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
+    def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
         token = campaign_files.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.take()
@@ -99,7 +99,7 @@ class Site:
     def event(self, code: CampaignEventCode, campaign: int) -> None:
         """Have something happen to it."""
         event = CampaignEvent(
-            kind=CampaignEventKind.CAMPAIGN,
+            kind=CampaignEventSubject.CAMPAIGN,
             code=code,
             campaign=campaign,
             cluster="beta",
@@ -127,34 +127,34 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
     """Each by its way and identity, which come once."""
-    assert site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
-    site.ask(OwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
+    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
 
-    assert site.ask(OwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
-    assert site.ask(OwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
-    assert site.ask(OwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
-    assert site.ask(OwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
+    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
+    assert site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
+    assert site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
+    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
 
 
 @pytest.mark.parametrize(
     ("wish", "answer"),
     [
-        ({**MAIL, "identity": "-oQ"}, OwnerRequestReply.WRONG),
-        ({**MAIL, "severity": "dire"}, OwnerRequestReply.WRONG),
-        ({**MAIL, "way": "pigeon"}, OwnerRequestReply.WRONG),
-        ({"way": "jabber", "identity": "a@b", "severity": "low"}, OwnerRequestReply.NO_WAY),
+        ({**MAIL, "identity": "-oQ"}, CampaignOwnerRequestReply.WRONG),
+        ({**MAIL, "severity": "dire"}, CampaignOwnerRequestReply.WRONG),
+        ({**MAIL, "way": "pigeon"}, CampaignOwnerRequestReply.WRONG),
+        ({"way": "jabber", "identity": "a@b", "severity": "low"}, CampaignOwnerRequestReply.NO_WAY),
     ],
     ids=["an option", "a severity", "a way", "no command here"],
 )
-def test_what_any_program_wrote_is_checked(site: Site, wish: dict[str, str], answer: OwnerRequestReply) -> None:
-    assert site.ask(OwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
+def test_what_any_program_wrote_is_checked(site: Site, wish: dict[str, str], answer: CampaignOwnerRequestReply) -> None:
+    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
 
 
 def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
     for n in range(20):
-        site.ask(OwnerRequestVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
+        site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
 
-    assert site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "too_many"}
+    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "too_many"}
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
@@ -169,19 +169,19 @@ def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.Monke
 
 
 def _keeps(site: Site) -> None:
-    site.ask(OwnerRequestVerb.SUBSCRIBE, PROGRAM)
-    site.ask(OwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, PROGRAM)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
     (one,) = site.subscriptions.all()
 
     assert tells(site.brought) == [f"tell.{one.token}"]
     assert (one.way, one.severity) == (NotificationChannel.PROGRAM, NotificationSeverity.LOW)
-    site.ask(OwnerRequestVerb.UNSUBSCRIBE, PROGRAM)
+    site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, PROGRAM)
     assert tells(site.brought) == []
 
 
 def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
     """At most one message a minute."""
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
     site.event(CampaignEventCode.BLACKLIST, number)
@@ -202,7 +202,7 @@ def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
 def test_what_happened_before_is_not_told(site: Site) -> None:
     site.event(CampaignEventCode.BLACKLIST, site.campaign())
     site.watch.forward(1)
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.notifier.look()
 
     assert site.told == []
@@ -210,7 +210,7 @@ def test_what_happened_before_is_not_told(site: Site) -> None:
 
 def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None:
     """What was told then is not told again."""
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(86400)
     number = site.campaign()
     site.notifier.look()
@@ -230,7 +230,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
 ) -> None:
     """Each pause is twice as long; what comes then is told."""
     site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
@@ -258,7 +258,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
         goes_on.wait(10)
 
     notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     notifier.look()
@@ -273,7 +273,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
 
 def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     """A campaign may be called anything."""
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()
@@ -295,7 +295,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(site: Site, monkeypa
         time.sleep(0.2)
         slow.append(message)
 
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     for _ in range(3):
@@ -313,7 +313,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     mailer = tmp_path / "mailer"
     mailer.write_text("#!/bin/sh\nexec yes\n")
     mailer.chmod(0o755)
-    site.ask(OwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()

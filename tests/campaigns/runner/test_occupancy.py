@@ -13,7 +13,7 @@ from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
@@ -71,10 +71,10 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     found = campaign_capacity_by_cluster(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
-    assert found["beta"] == ClusterCapacity(
+    assert found["beta"] == ClusterCapacityForCampaigns(
         law=JobRatioRule.MEASURED, flood_rate=usual.flood_rate, is_stressed=True, stress=0.8, stress_limit=0.8, **size
     )
-    assert found["gamma"] == ClusterCapacity(
+    assert found["gamma"] == ClusterCapacityForCampaigns(
         law=JobRatioRule.SLOW_START,
         flood_rate=0.5,
         stress=1.9,
@@ -104,7 +104,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     (young,), (old,) = (
         count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
     )
-    assert (young, old) == (ListedTaskCounts(fresh=3, **counts), ListedTaskCounts(fresh=0, **counts))  # type: ignore[arg-type]
+    assert (young, old) == (ListedCampaignTaskCounts(fresh=3, **counts), ListedCampaignTaskCounts(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": ClusterCampaignsSection(start_s=130.0)}
     (told,) = count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3

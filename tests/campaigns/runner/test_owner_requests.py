@@ -22,12 +22,16 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAtt
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -36,10 +40,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
-    OwnerRequestVerb.RESUME: OwnerRequestReply.NOT_PAUSED,
-    OwnerRequestVerb.PURGE: OwnerRequestReply.NOT_ENDED,
-    OwnerRequestVerb.CANCEL_TASK: OwnerRequestReply.TASK_ENDED,
-    OwnerRequestVerb.ABANDON: OwnerRequestReply.NOT_CANCELLED,
+    CampaignOwnerRequestVerb.RESUME: CampaignOwnerRequestReply.NOT_PAUSED,
+    CampaignOwnerRequestVerb.PURGE: CampaignOwnerRequestReply.NOT_ENDED,
+    CampaignOwnerRequestVerb.CANCEL_TASK: CampaignOwnerRequestReply.TASK_ENDED,
+    CampaignOwnerRequestVerb.ABANDON: CampaignOwnerRequestReply.NOT_CANCELLED,
 }
 
 
@@ -82,7 +86,7 @@ class Site:
 
     def open(self, code: CampaignEventCode, **other: object) -> int:
         """Open an event; return its number."""
-        known = {"kind": CampaignEventKind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
+        known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
         event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
         self.events.put([event])
@@ -114,7 +118,9 @@ class Site:
             raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(self, verb: OwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t") -> OwnerRequestReply:
+    def ask(
+        self, verb: CampaignOwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t"
+    ) -> CampaignOwnerRequestReply:
         """Ask for something."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
@@ -135,76 +141,86 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
     number = site.open(CampaignEventCode.BLACKLIST)
 
-    answers = [site.ask(OwnerRequestVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
+    answers = [site.ask(CampaignOwnerRequestVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
 
-    assert answers == [OwnerRequestReply.NOT_THEIRS, OwnerRequestReply.DONE, OwnerRequestReply.CLOSED]
-    assert site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT) is OwnerRequestReply.DONE
-    assert site.ask(OwnerRequestVerb.FIX, 99) is OwnerRequestReply.UNKNOWN
+    assert answers == [
+        CampaignOwnerRequestReply.NOT_THEIRS,
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.CLOSED,
+    ]
+    assert (
+        site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT)
+        is CampaignOwnerRequestReply.DONE
+    )
+    assert site.ask(CampaignOwnerRequestVerb.FIX, 99) is CampaignOwnerRequestReply.UNKNOWN
     assert site.events.open() == ()
 
 
 @pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
-def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerRequestVerb) -> None:
+def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: CampaignOwnerRequestVerb) -> None:
     """Whatever the request claims."""
-    assert site.ask(verb, 1, BOB) is OwnerRequestReply.NOT_THEIRS
-    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, OwnerRequestReply.DONE)
-    assert site.ask(OwnerRequestVerb.CANCEL, 2, BOB) is OwnerRequestReply.UNKNOWN
+    assert site.ask(verb, 1, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
+    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, CampaignOwnerRequestReply.DONE)
+    assert site.ask(CampaignOwnerRequestVerb.CANCEL, 2, BOB) is CampaignOwnerRequestReply.UNKNOWN
 
 
 def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     """What an owner no longer wants is deleted at its clusters."""
-    site.ask(OwnerRequestVerb.CANCEL, 1, ALICE)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1, ALICE)
 
-    told = [site.ask(OwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
+    told = [site.ask(CampaignOwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
 
-    assert told == [OwnerRequestReply.NOT_THEIRS, OwnerRequestReply.NOT_ROOTS]
-    assert site.ask(OwnerRequestVerb.ABANDON, 1, ROOT, "root") in (OwnerRequestReply.DONE, OwnerRequestReply.CANCELLED)
+    assert told == [CampaignOwnerRequestReply.NOT_THEIRS, CampaignOwnerRequestReply.NOT_ROOTS]
+    assert site.ask(CampaignOwnerRequestVerb.ABANDON, 1, ROOT, "root") in (
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.CANCELLED,
+    )
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Its owner will ask who did that."""
     caplog.set_level(logging.INFO)
-    site.ask(OwnerRequestVerb.PAUSE, 1, ALICE)
-    site.ask(OwnerRequestVerb.CANCEL, 1, ROOT)
+    site.ask(CampaignOwnerRequestVerb.PAUSE, 1, ALICE)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1, ROOT)
 
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
 def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     """It is about everybody's campaigns."""
-    number = site.open(CampaignEventCode.GET_JOBS, kind=CampaignEventKind.CLUSTER, campaign=0)
+    number = site.open(CampaignEventCode.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
-    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.NOT_THEIRS
-    assert site.ask(OwnerRequestVerb.FIX, number, ROOT) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.NOT_THEIRS
+    assert site.ask(CampaignOwnerRequestVerb.FIX, number, ROOT) is CampaignOwnerRequestReply.DONE
 
 
 def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
     """The next cycle counts them as lost. To close the event alone opens it again."""
-    number = site.open(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
+    number = site.open(CampaignEventCode.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_THEIRS
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number, ROOT) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_THEIRS
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, ROOT) is CampaignOwnerRequestReply.DONE
     (known,) = site.events.open()
     assert known.until
-    assert site.ask(OwnerRequestVerb.FIX, number, ROOT) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, number, ROOT) is CampaignOwnerRequestReply.DONE
 
 
 def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
     number = site.open(CampaignEventCode.DISPUTED)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number, BOB) is OwnerRequestReply.NOT_THEIRS
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     (known,) = site.events.open()
     assert known.until
 
 
 def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     """Else the next cycle would close it again."""
-    record = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
+    record = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.put_records([record])
 
-    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
-    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.SINK))
+    site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
+    site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.SINK))
 
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
@@ -213,7 +229,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     """Its owner has typed -r for others, and not looked at what it did."""
     number = site.open(CampaignEventCode.SINK)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_AGAIN
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_AGAIN
     assert [one.number for one in site.events.open()] == [number]
     assert site.events.sinks() == ((1, "beta"),)
 
@@ -221,7 +237,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
     """Until then its results are to be looked at, however long ago that was."""
     number = site.open(CampaignEventCode.SINK)
-    site.ask(OwnerRequestVerb.CANCEL, 1)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.forget(later)
 
@@ -229,20 +245,20 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     assert site.events.sinks() == ((1, "beta"),)
     assert [one.number for one in site.events.shown(later)] == [number]
     tokens = ("1", "2")
-    assert [site.ask(OwnerRequestVerb.FIX, number, token=one) for one in tokens] == [
-        OwnerRequestReply.DONE,
-        OwnerRequestReply.CLOSED,
+    assert [site.ask(CampaignOwnerRequestVerb.FIX, number, token=one) for one in tokens] == [
+        CampaignOwnerRequestReply.DONE,
+        CampaignOwnerRequestReply.CLOSED,
     ]
     assert site.events.sinks() == site.events.shown(later) == ()
 
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     """Another one for the same event finds it closed."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
-    answers = [site.ask(OwnerRequestVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
+    answers = [site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
-    assert answers == [OwnerRequestReply.DONE, OwnerRequestReply.DONE, OwnerRequestReply.CLOSED]
+    assert answers == [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
 
 
@@ -250,17 +266,17 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
     slow = CampaignOwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
-    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=(number,))
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
         done = owner_requests.execute_owner_request(
-            asked, {OwnerRequestVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
+            asked, {CampaignOwnerRequestVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
         )
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
 
@@ -270,10 +286,10 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
     """One that is restored does not know it; what changed nothing is not noted."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
     for token in ("t", "t", "u"):
-        site.ask(OwnerRequestVerb.RESUBMIT, number, token=token)
+        site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token=token)
 
     assert [*CampaignNumberRegister(site.folder).again_since(0)] == [(1, "t")]
     assert site.campaigns.has_done("t", 1)
@@ -281,22 +297,22 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    site.ask(OwnerRequestVerb.RESUBMIT, number)
+    site.ask(CampaignOwnerRequestVerb.RESUBMIT, number)
 
     assert site.begun == [[1]]
 
 
 def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
-    failed = {"kind": CampaignEventKind.TASK, "tasks": 2}
+    failed = {"kind": CampaignEventSubject.TASK, "tasks": 2}
     number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
 
     found = site.campaigns.find(1)
     assert found
@@ -304,7 +320,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
     assert site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed) == number
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
@@ -312,18 +328,18 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
 
 def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(site: Site) -> None:
     """The event is opened again, and counts the new one alone."""
-    failed = {"kind": CampaignEventKind.TASK, "exit_status": 3}
+    failed = {"kind": CampaignEventSubject.TASK, "exit_status": 3}
     number = site.open(CampaignEventCode.EXIT_ERROR, tasks=2, **failed)
-    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.DONE
     site.run(TaskAttemptOutcome.PROGRAM_ERROR, 3)
     assert site.open(CampaignEventCode.EXIT_ERROR, tasks=1, **failed) == number
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number, token="u") is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token="u") is CampaignOwnerRequestReply.DONE
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
-    other = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, tasks=1, exit_status=4)
-    assert site.ask(OwnerRequestVerb.RESUBMIT, other, token="v") is OwnerRequestReply.DONE
+    other = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, tasks=1, exit_status=4)
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, other, token="v") is CampaignOwnerRequestReply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
 
@@ -332,7 +348,9 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
     site.run(TaskAttemptOutcome.SITE_FAULT)
     site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
-    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1))
+    site.ask(
+        CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventSubject.TASK, tasks=1)
+    )
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
@@ -361,9 +379,9 @@ def test_what_is_tried_again_is_judged_anew(
         site.campaigns.drop_waiting(1)
         site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
         site.run(outcome)
-    number = site.open(code, kind=CampaignEventKind.TASK, tasks=1)
+    number = site.open(code, kind=CampaignEventSubject.TASK, tasks=1)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     (again,) = site.run(then)
 
     assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
@@ -373,17 +391,17 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     monkeypatch.setattr(CampaignOwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        site.ask(OwnerRequestVerb.RESUBMIT, number)
+        site.ask(CampaignOwnerRequestVerb.RESUBMIT, number)
     monkeypatch.undo()
 
     assert [one.number for one in site.events.open()] == [number]
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
@@ -393,25 +411,25 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
     """By its owner's request, and its end is told again should nothing of it go on."""
     going = site.open(CampaignEventCode.BLACKLIST)
-    assert site.ask(OwnerRequestVerb.RESUBMIT, going) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, going) is CampaignOwnerRequestReply.DONE
     assert site.taken_up == []
     number = site.open(CampaignEventCode.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.campaigns.end_is_noted(1)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number, BOB) is OwnerRequestReply.NOT_THEIRS
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
     assert site.taken_up == []
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     assert site.taken_up == [(1, "t")]
     assert site.campaigns.unnoted(0, 9) == (1,)
 
 
 def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_TAKEN_UP
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open()]
     assert "event=not_taken_up campaign=1" in caplog.text
 
@@ -425,11 +443,11 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
         numbers.append(site.open(CampaignEventCode.BLACKLIST, campaign=one))
-    of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=tuple(numbers))
+    of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=tuple(numbers))
 
     told = site.requests.do(of_all)
 
-    assert ({*told.values()}, site.taken_up) == ({OwnerRequestReply.NOT_TAKEN_UP}, [])
+    assert ({*told.values()}, site.taken_up) == ({CampaignOwnerRequestReply.NOT_TAKEN_UP}, [])
     assert "21 campaigns; at most 20 by one request" in caplog.text
     site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
@@ -437,40 +455,40 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     refused = site.open(CampaignEventCode.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    answers = [site.ask(OwnerRequestVerb.RESUBMIT, one) for one in (number, refused)]
+    answers = [site.ask(CampaignOwnerRequestVerb.RESUBMIT, one) for one in (number, refused)]
 
-    assert answers == [OwnerRequestReply.FILE_REFUSED] * 2
+    assert answers == [CampaignOwnerRequestReply.FILE_REFUSED] * 2
     assert site.taken_up == []
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
     assert [one.number for one in site.events.open()] == [number, refused]
-    assert site.ask(OwnerRequestVerb.FIX, refused) is OwnerRequestReply.DONE
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, refused) is CampaignOwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
 
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, exit_status=3)
-    site.ask(OwnerRequestVerb.CANCEL, 1)
+    number = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
 
     assert site.events.open() == ()
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.CLOSED
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.CLOSED
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
 def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
     site = Site(tmp_path, CampaignType.TEST)
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2)
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 
-    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.ONE_TRY
+    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.ONE_TRY
 
     found = site.campaigns.find(1)
     assert found
@@ -478,13 +496,15 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     assert site.campaigns.waiting_of(1) == waiting
     assert [one.number for one in site.events.open()] == [number]
     assert site.taken_up == []
-    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.DONE
     site.database.close()
 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(OwnerRequestVerb)
+    assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(
+        CampaignOwnerRequestVerb
+    )
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
@@ -504,11 +524,18 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
 
     done = site.requests.do(
-        CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
+        CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
     )
 
-    left = OwnerRequestReply.NOT_ENDED
-    assert done == {1: left, 2: left, 3: OwnerRequestReply.DONE, 4: left, 5: left, 6: OwnerRequestReply.UNKNOWN}
+    left = CampaignOwnerRequestReply.NOT_ENDED
+    assert done == {
+        1: left,
+        2: left,
+        3: CampaignOwnerRequestReply.DONE,
+        4: left,
+        5: left,
+        6: CampaignOwnerRequestReply.UNKNOWN,
+    }
     assert len(signs) == 6
 
 
@@ -520,7 +547,7 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
-    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=OwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
     pause = CampaignRows.is_now
 
     def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:
@@ -536,5 +563,5 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
 
     assert left == [3, 4, 5]
-    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), OwnerRequestReply.DONE)
+    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), CampaignOwnerRequestReply.DONE)
     assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}

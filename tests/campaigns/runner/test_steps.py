@@ -24,8 +24,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, PrologueStart
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_attempt_ranges import (
     EPILOGUE,
@@ -65,7 +65,7 @@ class Site:
         self.job_id = 0  # of what a cluster took though its answer was lost
         self.ledger: tuple[RootLedgerArray, ...] = ()
         learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
+        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self)
 
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
@@ -95,7 +95,7 @@ class Site:
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
         """Begin a step."""
-        one = PrologueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
+        one = PrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
         self.actions.do(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:

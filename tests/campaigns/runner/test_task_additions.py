@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmis
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from tests.campaigns.runner.intake_site import SWEEP, Site
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,14 +73,14 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([OwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
-        ([OwnerRequestVerb.CANCEL, OwnerRequestVerb.PURGE], "no campaign 1"),
+        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
+        ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
     ],
 )
-def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[OwnerRequestVerb], why: str) -> None:
+def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[CampaignOwnerRequestVerb], why: str) -> None:
     """And a line says so."""
     for verb in verbs:
-        assert site.ask(verb, 1) is OwnerRequestReply.DONE
+        assert site.ask(verb, 1) is CampaignOwnerRequestReply.DONE
     token = add(site, "c 3")
 
     assert site.intake.take() == 0
@@ -99,7 +99,7 @@ def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
 
 def test_a_paused_campaign_gets_more(site: Site) -> None:
     """They wait until it goes on."""
-    site.ask(OwnerRequestVerb.PAUSE, 1)
+    site.ask(CampaignOwnerRequestVerb.PAUSE, 1)
     add(site, "c 3")
 
     assert (site.intake.take(), site.campaigns.waiting()) == (1, {1: 3})
@@ -201,9 +201,9 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
     add(site, "c 3")
     add(site, "d 4")
     site.intake.take()
-    site.ask(OwnerRequestVerb.CANCEL, 1)
+    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
 
-    assert site.ask(OwnerRequestVerb.PURGE, 1) is OwnerRequestReply.DONE
+    assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
     assert parts(site) == []
 
 

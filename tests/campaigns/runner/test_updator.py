@@ -32,13 +32,13 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
-from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueStart, TaskCountByExclusions
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
+from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueOrEpilogueStart, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
@@ -191,7 +191,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     """Nobody saw what it came to, then; what was told of others counts."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
     given_up = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.DISPUTED,
         campaign=1,
         cluster="beta",
@@ -211,7 +211,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
     """The others run again elsewhere."""
     database = site.campaigns.database
-    known = {"kind": CampaignEventKind.CLUSTER, "code": CampaignEventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    known = {"kind": CampaignEventSubject.CLUSTER, "code": CampaignEventCode.DROPPED, "campaign": 0, "cluster": "beta"}
     EventAndSuccessRecordRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
     assert TaskDeletionMarkRows(database).cancel(1, 3)
 
@@ -262,7 +262,7 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
 def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
     """The others may have a record that is to be written."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(ArrayCancellation(**known, places=(range(2, 4),), wiped_for=CancellationReason.LEFT))
+    site.updator._marks.put(ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT))
     site.within_s = 15.0
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
@@ -271,19 +271,19 @@ def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: 
 @pytest.mark.parametrize(
     ("wiped_for", "wiped"),
     [
-        (CancellationReason.OVERFLOW, {(1, "beta")}),
-        (CancellationReason.WAITED, {(1, "beta")}),
-        (CancellationReason.NEVER_BEGAN, {(1, "beta")}),
-        (CancellationReason.OVERRAN, set()),
-        (CancellationReason.UNWANTED, set()),
+        (NikitaDeletionReason.OVERFLOW, {(1, "beta")}),
+        (NikitaDeletionReason.WAITED, {(1, "beta")}),
+        (NikitaDeletionReason.NEVER_BEGAN, {(1, "beta")}),
+        (NikitaDeletionReason.OVERRAN, set()),
+        (NikitaDeletionReason.UNWANTED, set()),
     ],
 )
 def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
-    site: Site, wiped_for: CancellationReason, wiped: set[tuple[int, str]]
+    site: Site, wiped_for: NikitaDeletionReason, wiped: set[tuple[int, str]]
 ) -> None:
     """As long as their ends are not known."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(ArrayCancellation(**known, places=(range(2, 3),), wiped_for=wiped_for))
+    site.updator._marks.put(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.look().wiped == wiped
 
@@ -295,26 +295,26 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = TaskAttemptRows(database, site.campaigns)
-    tries.intend_step(PrologueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    tries.intend_step(PrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
     event = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.SINK,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
         last_at=NOON,
     )
-    record = ClusterSuccessRecord(campaign=1, cluster="beta", successes=9)
+    record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
     EventAndSuccessRecordRows(database).put([event])
     EventAndSuccessRecordRows(database).put_records([record])
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={},
         queues={},
-        failures=FailuresSection(site_fault=7),
-        finalize=FinalizeSection(copies=1),
+        failures=CampaignFailuresSection(site_fault=7),
+        finalize=FinalizeSpeculationSection(copies=1),
     )
 
     seen = CampaignSituationGatherer(policy, database, predictions, TaskDeletionMarkRows(database), Clock()).look()
@@ -332,7 +332,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     """Until then nobody noted the ends of tasks there; one that is away now is not back."""
     away = CampaignEvent(
-        kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
+        kind=CampaignEventSubject.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
     events = EventAndSuccessRecordRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
@@ -451,7 +451,9 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
-    events = [new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON) for n in (1, 2)]
+    events = [
+        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON) for n in (1, 2)
+    ]
     ledger = tuple(site.ledger[:arrays])
     look = RootLedgerStateComparison(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 

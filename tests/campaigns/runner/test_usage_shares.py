@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, FairShareUnit, MetaschedulerSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -153,7 +153,7 @@ class Counted(CampaignSlotUsageRows):
 
     reads = 0
 
-    def all(self) -> tuple[DecayedUsage, ...]:
+    def all(self) -> tuple[DecayedCampaignUsage, ...]:
         """Return all, and count that."""
         self.reads += 1
         return super().all()

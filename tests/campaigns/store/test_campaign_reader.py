@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
-from gridbridge.privileged.owner import exit_status_of_error
+from gridbridge.privileged.owner import as_user_exit_status
 
 
 class Files:
@@ -97,7 +97,7 @@ def test_a_file_that_can_not_be_read_now_is_asked_for_later(
 
     with pytest.raises(CampaignFileUnreadable, match=name) as raised:
         files.lines(2)
-    assert exit_status_of_error(raised.value) == NO_FILE
+    assert as_user_exit_status(raised.value) == NO_FILE
 
 
 def test_a_part_that_changed_is_refused(files: Files) -> None:

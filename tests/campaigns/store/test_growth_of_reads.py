@@ -26,10 +26,10 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueStart
+from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
-from gridbridge.model.campaigns.speculation import SpeculativeAttempts
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
+from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -100,16 +100,18 @@ class Site:
         (self.array,) = self.send(SIZE)
         self.attempts = self.campaigns.pending(self.array)
         tasks = tuple(one.task for one in self.attempts[:3])
-        copies = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
+        copies = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
         assert self.copies.intend(copies, NOON)
-        assert self.tries.intend_step(PrologueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON)
+        assert self.tries.intend_step(
+            PrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+        )
         self.missing.note([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
         self.marks.put(
-            ArrayCancellation(
+            ArrayTaskDeletion(
                 campaign=1,
                 array=self.array.number,
                 cluster="beta",
-                wiped_for=CancellationReason.OVERFLOW,
+                wiped_for=NikitaDeletionReason.OVERFLOW,
                 places=(range(7, 9),),
             )
         )

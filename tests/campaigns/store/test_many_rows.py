@@ -13,17 +13,17 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
+from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason, TaskMissingSince
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
-ARRAY: ConfigKeyDescription = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
+ARRAY: ConfigKeyDescription = CampaignRunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskAttemptOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
 TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
@@ -107,8 +107,8 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
 def test_tasks_are_marked_in_portions(database: Counting) -> None:
     """As long as they have not ended, or are spared."""
     marks = TaskDeletionMarkRows(database)
-    whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": CancellationReason.OVERFLOW}
-    wipe = ArrayCancellation(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
+    whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": NikitaDeletionReason.OVERFLOW}
+    wipe = ArrayTaskDeletion(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
     marks.put(wipe)
     assert len(marks.all()[1, 1]) == TASKS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.campaigns.submission import command_line_campaigns
 from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
@@ -36,7 +36,7 @@ HOSTILE = [
 
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
-    tasks = tuple(ArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
+    tasks = tuple(CampaignArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}
@@ -44,7 +44,7 @@ def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     jobs = {"JOB_ID": "31"} if system == "sge" else {"OAR_JOB_ID": "32"}
     subprocess.run(
         ("sh", "-s"),
-        input=write_array_script(known, tasks),
+        input=write_campaign_array_script(known, tasks),
         env={"HOME": str(folder), "PATH": "/usr/bin:/bin", **at, **jobs},
         cwd=folder,
         check=False,

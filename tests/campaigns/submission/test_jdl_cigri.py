@@ -12,7 +12,10 @@ from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.campaigns.requested_host_properties import parse_alternative_properties, parse_required_properties
+from gridbridge.model.campaigns.requested_host_properties import (
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
 from gridbridge.model.job_request import JobRequest
 from tests.campaigns.submission.test_jdl_lines import wrong_with
 
@@ -196,7 +199,7 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
-    asked = JobRequest(hard=parse_required_properties(kept), either=parse_alternative_properties(kept))
+    asked = JobRequest(hard=parse_required_host_properties(kept), either=parse_alternative_host_properties(kept))
 
     assert said.jdl.clusters["b"].properties == kept
     again = jdl_reader.parse_jdl("n", json.dumps(campaign_to_jdl_table(said.jdl, said.parameters)))

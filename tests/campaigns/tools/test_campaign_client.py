@@ -11,7 +11,7 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.shell.retry import poll_until
 
 SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")}), parameters=("a",))
@@ -57,9 +57,9 @@ def bring(places: tuple[str, str]) -> int:
     return campaign_client.submit_campaign(SAID, *places)
 
 
-def pause(places: tuple[str, str]) -> dict[int, OwnerRequestReply]:
+def pause(places: tuple[str, str]) -> dict[int, CampaignOwnerRequestReply]:
     """Pause one."""
-    return campaign_client.ask_runner_to_act_on_campaigns(OwnerRequestVerb.PAUSE, (7,), *places)
+    return campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -80,12 +80,12 @@ def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        (OwnerRequestVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
-        (OwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
+        (CampaignOwnerRequestVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
+        (CampaignOwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )
 def test_who_only_asks_is_not_told_that_nothing_was_stored(
-    places: tuple[str, str], verb: OwnerRequestVerb, told: str
+    places: tuple[str, str], verb: CampaignOwnerRequestVerb, told: str
 ) -> None:
     """A question stores nothing anyway."""
     with pytest.raises(NoRunnerForRequest, match=told):
@@ -109,7 +109,10 @@ def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callab
 
 @pytest.mark.parametrize(
     ("do", "told", "answer"),
-    [(bring, {"campaign": 12}, 12), (pause, {"7": OwnerRequestReply.DONE}, {7: OwnerRequestReply.DONE})],
+    [
+        (bring, {"campaign": 12}, 12),
+        (pause, {"7": CampaignOwnerRequestReply.DONE}, {7: CampaignOwnerRequestReply.DONE}),
+    ],
     ids=["bring", "pause"],
 )
 def test_what_was_taken_is_waited_for(

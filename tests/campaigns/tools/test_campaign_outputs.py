@@ -26,12 +26,12 @@ from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENDED = PublishedTask(
+ENDED = PublishedCampaignTask(
     number=0, attempt=1, outcome=TaskAttemptOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
 )
 TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskAttemptOutcome.SIGNAL))

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.admission_decision import apply_admission_rules, explain_rule_violation
+from gridbridge.decisions.campaigns.admission_decision import (
+    apply_campaign_admission_rules,
+    explain_admission_violation,
+)
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRuleChanges,
@@ -55,7 +58,7 @@ def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
 
 def test_a_rule_changes_what_the_next_one_sees() -> None:
     """And each change is told with both values."""
-    told = apply_admission_rules(rules(best_effort, of_best_effort_alone, small), candidate())
+    told = apply_campaign_admission_rules(rules(best_effort, of_best_effort_alone, small), candidate())
 
     assert told.refusal == ""
     assert [each.is_besteffort for each in told.jdl.clusters.values()] == [True, True]
@@ -78,7 +81,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
 )
 def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandidate, why: str) -> None:
     """A rule that is broken refuses, too."""
-    assert apply_admission_rules(rules(*judges), who).refusal.startswith(why)
+    assert apply_campaign_admission_rules(rules(*judges), who).refusal.startswith(why)
 
 
 def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
@@ -92,9 +95,13 @@ def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
 
     both = rules(no_beta, best_effort, no_gamma)
 
-    assert apply_admission_rules(rules(no_beta), candidate()).refusal == ""
+    assert apply_campaign_admission_rules(rules(no_beta), candidate()).refusal == ""
     told = "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
-    assert apply_admission_rules(both, candidate()).refusal == explain_rule_violation(both, candidate()) == told
+    assert (
+        apply_campaign_admission_rules(both, candidate()).refusal
+        == explain_admission_violation(both, candidate())
+        == told
+    )
 
 
 def _without(jdl: Jdl, cluster: str) -> Jdl:
@@ -105,9 +112,9 @@ def _without(jdl: Jdl, cluster: str) -> Jdl:
 def test_what_gridsub_made_of_it_is_settled() -> None:
     """The service finds nothing to change, and refuses what did not come by gridsub."""
     raw = candidate()
-    changed = replace(raw, jdl=apply_admission_rules(rules(best_effort), raw).jdl)
+    changed = replace(raw, jdl=apply_campaign_admission_rules(rules(best_effort), raw).jdl)
 
-    assert explain_rule_violation(rules(best_effort), changed) == ""
-    assert explain_rule_violation(rules(best_effort), candidate(5, "physics")) == ""
-    assert explain_rule_violation(rules(best_effort), raw).startswith("best_effort would still change it: ")
-    assert explain_rule_violation(rules(small), candidate(11)) == "small: at most 10 tasks"
+    assert explain_admission_violation(rules(best_effort), changed) == ""
+    assert explain_admission_violation(rules(best_effort), candidate(5, "physics")) == ""
+    assert explain_admission_violation(rules(best_effort), raw).startswith("best_effort would still change it: ")
+    assert explain_admission_violation(rules(small), candidate(11)) == "small: at most 10 tasks"

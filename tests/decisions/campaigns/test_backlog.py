@@ -6,11 +6,11 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
     TaskCountByExclusions,
 )
@@ -18,13 +18,15 @@ from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
 PROBED = replace(
-    new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SETUP_ERROR, 1, "beta", NOON), number=1, until=NOON
+    new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SETUP_ERROR, 1, "beta", NOON),
+    number=1,
+    until=NOON,
 )
 
 
-def room(**free: int) -> dict[str, ClusterCapacity]:
+def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
     """Return clusters of a hundred slots, of which so many are free."""
-    return {name: ClusterCapacity(free_slots=slots, max_slots=100) for name, slots in free.items()}
+    return {name: ClusterCapacityForCampaigns(free_slots=slots, max_slots=100) for name, slots in free.items()}
 
 
 def seen(**known: object) -> CampaignCycleSituation:
@@ -76,7 +78,7 @@ def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
     }
     away = seen(kept_off=keeping_off, room=room(beta=100))
     closed = replace(
-        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "gamma", NOON), number=1
+        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "gamma", NOON), number=1
     )
 
     assert sent(away) == {(1, "beta"): 60, (2, "beta"): 40}
@@ -90,7 +92,7 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
     keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta", "gamma")),)}
     look = seen(campaigns=three, kept_off=keeping_off, room=room(beta=30, gamma=20, delta=0))
     closed = replace(
-        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "delta", NOON), number=1
+        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "delta", NOON), number=1
     )
 
     assert sent(look) == {}
@@ -100,14 +102,14 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
 @pytest.mark.parametrize(
     "gamma",
     [
-        ClusterCapacity(free_slots=4, max_slots=4, slots=4),
-        ClusterCapacity(free_slots=100, max_slots=100, is_drained=True),
-        ClusterCapacity(free_slots=100, max_slots=100, is_stressed=True),
-        ClusterCapacity(free_slots=0, max_slots=0, slots=100),
+        ClusterCapacityForCampaigns(free_slots=4, max_slots=4, slots=4),
+        ClusterCapacityForCampaigns(free_slots=100, max_slots=100, is_drained=True),
+        ClusterCapacityForCampaigns(free_slots=100, max_slots=100, is_stressed=True),
+        ClusterCapacityForCampaigns(free_slots=0, max_slots=0, slots=100),
     ],
     ids=["too small", "drained", "stressed", "its queues are disabled"],
 )
-def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterCapacity) -> None:
+def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterCapacityForCampaigns) -> None:
     """A task that lost its host at beta goes back there."""
     wide = (campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)}),)
     keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta",)),)}

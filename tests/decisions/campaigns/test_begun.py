@@ -7,8 +7,8 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedTaskCounts
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedCampaignTaskCounts
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
 BEGUN = CampaignArray(
@@ -64,14 +64,14 @@ def test_nothing_begins_at_a_cluster_that_is_drained_or_under_stress(why: str) -
 def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_still() -> None:
     """Ten tasks of eight slots: another campaign gets the twenty that are left."""
     closed = replace(
-        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON), number=1
+        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON), number=1
     )
     two = (campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()}))
     look = seen(
         campaigns=two,
         waiting={1: 0, 2: 500},
         arrays=(replace(BEGUN, state=ArraySubmissionState.RELEASED, size=10),),
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
         events=(closed,),
     )
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.completion_forecast import forecast_campaign_end
 from gridbridge.decisions.campaigns.survival_curve import estimate_survival_curve
-from gridbridge.model.campaigns.forecast import CampaignForecast, CampaignProgress, CampaignRunTimesAtCluster
+from gridbridge.model.campaigns.forecast import CampaignForecast, CampaignProgressForForecast, CampaignRunTimesAtCluster
 
 UNKNOWN = CampaignForecast()
 
 
-def progress(left: int, *services: CampaignRunTimesAtCluster) -> CampaignProgress:
+def progress(left: int, *services: CampaignRunTimesAtCluster) -> CampaignProgressForForecast:
     """Return how far a campaign is."""
-    return CampaignProgress(left=left, services=services)
+    return CampaignProgressForForecast(left=left, services=services)
 
 
 def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> CampaignRunTimesAtCluster:
@@ -42,7 +42,7 @@ def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run(
         progress(10, beta(60.0, 61.0)),  # none runs
     ],
 )
-def test_what_can_not_be_told_is_unknown(seen: CampaignProgress) -> None:
+def test_what_can_not_be_told_is_unknown(seen: CampaignProgressForForecast) -> None:
     """CiGri said "now"."""
     assert forecast_campaign_end(seen) == UNKNOWN
 
@@ -119,12 +119,12 @@ LENGTHS: dict[str, Length] = {
 CLUSTERS = {"beta": (20, 1.0), "gamma": (8, 0.6), "delta": (4, 1.7)}  # slots, speed
 
 
-def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[CampaignProgress, float]:
+def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[CampaignProgressForForecast, float]:
     """Simulate a campaign; return how far it was when that part had ended, and its end after it."""
     running: list[tuple[float, float, str]] = []  # end, start, cluster
     lengths = [max(1.0, length(random)) for _ in range(tasks)]
     ended: list[tuple[float, float, str]] = []
-    seen: CampaignProgress | None = None
+    seen: CampaignProgressForForecast | None = None
     seen_s = now = 0.0
     free = [name for name, (slots, _) in CLUSTERS.items() for _ in range(slots)]
     while lengths or running:
@@ -142,8 +142,8 @@ def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[Campai
 
 def _seen(
     now: float, left: int, running: list[tuple[float, float, str]], ended: list[tuple[float, float, str]]
-) -> CampaignProgress:
-    return CampaignProgress(
+) -> CampaignProgressForForecast:
+    return CampaignProgressForForecast(
         left=left,
         services=tuple(
             CampaignRunTimesAtCluster(

@@ -13,10 +13,10 @@ from gridbridge.decisions.campaigns.fairshare import (
     FairShareRequest,
     add_ended_tasks_to_usage,
     decay_usage,
-    share_free_slots,
+    fair_share_tasks_by_campaign,
 )
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -41,52 +41,52 @@ def test_who_wants_little_gets_it_and_the_rest_is_shared_evenly(
 ) -> None:
     wishes = [wish(place, f"user{place}", count) for place, count in enumerate(tasks)]
 
-    assert [*share_free_slots(free, wishes, {}).values()] == expected
+    assert [*fair_share_tasks_by_campaign(free, wishes, {}).values()] == expected
 
 
 def test_who_has_had_more_waits_until_the_other_has_had_as_much() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50)]
 
-    assert share_free_slots(10, wishes, {"alice": 4 * COMMITTED_USE_S}) == {1: 3, 2: 7}
+    assert fair_share_tasks_by_campaign(10, wishes, {"alice": 4 * COMMITTED_USE_S}) == {1: 3, 2: 7}
 
 
 def test_two_campaigns_of_one_claimant_count_as_one_first_come_first_served() -> None:
     wishes = [wish(1, "alice", 3), wish(2, "alice", 50), wish(3, "bob", 50)]
 
-    assert share_free_slots(12, wishes, {}) == {1: 3, 2: 3, 3: 6}
+    assert fair_share_tasks_by_campaign(12, wishes, {}) == {1: 3, 2: 3, 3: 6}
 
 
 def test_first_tasks_come_before_what_anybody_has_had() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50, first=2)]
 
-    assert share_free_slots(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 9}) == {1: 2, 2: 2}
-    assert share_free_slots(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 1}) == {1: 3, 2: 1}
-    assert share_free_slots(4, wishes, {"bob": 99 * COMMITTED_USE_S}) == {1: 4, 2: 0}
+    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 9}) == {1: 2, 2: 2}
+    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 1}) == {1: 3, 2: 1}
+    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}) == {1: 4, 2: 0}
 
 
 def test_of_those_who_have_first_tasks_who_has_had_less_is_served_first() -> None:
     wishes = [wish(1, "alice", 9, first=5), wish(2, "bob", 9, first=5)]
 
-    assert share_free_slots(3, wishes, {"alice": 9e9}, {"alice": 5, "bob": 2}) == {1: 1, 2: 2}
+    assert fair_share_tasks_by_campaign(3, wishes, {"alice": 9e9}, {"alice": 5, "bob": 2}) == {1: 1, 2: 2}
 
 
 def test_the_first_tasks_of_each_campaign_go_before_the_rest_of_older_ones() -> None:
     """By what its owner gets by the share."""
     wishes = [wish(1, "alice", 50), wish(2, "alice", 50, first=2), wish(3, "bob", 50)]
 
-    assert share_free_slots(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
+    assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
 
 
 def test_wide_tasks_count_with_all_of_their_slots() -> None:
     wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
 
-    assert share_free_slots(8, wishes, {}) == {1: 1, 2: 4}
+    assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 1, 2: 4}
 
 
 def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
     wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
 
-    assert share_free_slots(3, wishes, {"bob": 1e9}) == {1: 0, 2: 3}
+    assert fair_share_tasks_by_campaign(3, wishes, {"bob": 1e9}) == {1: 0, 2: 3}
 
 
 @given(
@@ -95,7 +95,7 @@ def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
 )
 def test_no_slot_is_given_twice_and_none_is_left_that_fits(free: int, asked: list[tuple[str, int, int, int]]) -> None:
     wishes = [wish(place, *one) for place, one in enumerate(asked)]
-    found = share_free_slots(free, wishes, {"a": 100.0}, {"a": 2, "b": 5, "c": -1})
+    found = fair_share_tasks_by_campaign(free, wishes, {"a": 100.0}, {"a": 2, "b": 5, "c": -1})
     left = max(0, free) - sum(found[one.campaign] * one.slots for one in wishes)
 
     assert left >= 0
@@ -106,7 +106,7 @@ def test_no_slot_is_given_twice_and_none_is_left_that_fits(free: int, asked: lis
 @pytest.mark.parametrize(("age_s", "share"), [(0, 1), (10, 0.5), (30, 0.125), (-5, 1)])
 def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> None:
     """A clock that was set back makes it no more."""
-    before = DecayedUsage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
+    before = DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
     after = NOON + timedelta(seconds=age_s)
 
     assert decay_usage(before, after, 10) == replace(
@@ -122,9 +122,9 @@ def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> N
         attempt(TaskAttemptOutcome.SITE_FAULT, None),
     ]
 
-    assert add_ended_tasks_to_usage(DecayedUsage(campaign=1, cluster="beta", at=NOON), ended, 4) == DecayedUsage(
-        campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1
-    )
+    assert add_ended_tasks_to_usage(
+        DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON), ended, 4
+    ) == DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1)
 
 
 def attempt(outcome: TaskAttemptOutcome, wallclock_s: int | None) -> TaskAttempt:

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
-from gridbridge.model.campaigns.cycle_plan import ClusterCapacity
+from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 ORDINARY = JdlClusterSettings(exec_file="run", is_besteffort=False)
@@ -13,13 +13,13 @@ YIELDING = JdlClusterSettings(exec_file="run", slots=2)
 @pytest.mark.parametrize(
     ("room", "ordinary", "besteffort"),
     [
-        (ClusterCapacity(free_slots=5, besteffort_slots=3), 5, 3),
-        (ClusterCapacity(free_slots=5, besteffort_slots=0), 5, 0),
-        (ClusterCapacity(free_slots=5), 5, 5),
+        (ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=3), 5, 3),
+        (ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=0), 5, 0),
+        (ClusterCapacityForCampaigns(free_slots=5), 5, 5),
     ],
     ids=["both", "all suspended", "no best-effort queues"],
 )
-def test_each_kind_of_task_has_its_own_room(room: ClusterCapacity, ordinary: int, besteffort: int) -> None:
+def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, ordinary: int, besteffort: int) -> None:
     """Where there are no best-effort queues all tasks are ordinary jobs."""
     free = FreeClusterSlots({"beta": room})
 
@@ -28,7 +28,7 @@ def test_each_kind_of_task_has_its_own_room(room: ClusterCapacity, ordinary: int
 
 def test_a_core_is_given_once() -> None:
     """Whichever kind of task gets it."""
-    free = FreeClusterSlots({"beta": ClusterCapacity(free_slots=5, besteffort_slots=4)})
+    free = FreeClusterSlots({"beta": ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=4)})
 
     free.take("beta", YIELDING, 1)
     free.take("beta", ORDINARY, 1)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.job_ratio_predictor import (
     MAX_RATIO,
-    count_tasks_for_slots,
-    have_sent_tasks_settled,
+    count_tasks_by_job_ratio,
     initial_job_ratio,
+    is_known_if_sent_tasks_start,
     next_job_ratio,
 )
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
@@ -98,7 +98,7 @@ def test_what_was_just_sent_tells_nothing_yet(law: JobRatioRule) -> None:
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
     assert next_job_ratio(law, young) == 0.5
-    assert (have_sent_tasks_settled(young), have_sent_tasks_settled(flooded)) == (False, True)
+    assert (is_known_if_sent_tasks_start(young), is_known_if_sent_tasks_start(flooded)) == (False, True)
 
 
 def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_start() -> None:
@@ -115,7 +115,7 @@ def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_s
 )
 def test_a_ratio_sends_at_least_one_task_where_one_has_room(ratio: float, free: int, slots: int, tasks: int) -> None:
     """Else nothing would ever be learnt there."""
-    assert count_tasks_for_slots(ratio, free, slots) == tasks
+    assert count_tasks_by_job_ratio(ratio, free, slots) == tasks
 
 
 def test_a_part_of_a_cluster_may_wait() -> None:

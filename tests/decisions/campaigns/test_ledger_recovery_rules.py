@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery, subtract_from_waiting_ranges
+from gridbridge.decisions.campaigns.ledger_recovery_rules import (
+    plan_recovery_from_root_ledger,
+    subtract_from_waiting_ranges,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
     LedgerRecoveryStep,
     RootLedgerArray,
-    StoredCampaign,
+    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -37,11 +40,11 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
 
 
 def whole(
-    kept: StoredCampaign, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
+    kept: StoredCampaignTasks, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
-    portions = plan_ledger_recovery(1, kept, noted, NOON, refused=refused, most=most)
+    portions = plan_recovery_from_root_ledger(1, kept, noted, NOON, refused=refused, most=most)
     for one in portions:
         assert {*one.no_longer} <= {*waiting}
         waiting = [each for each in waiting if each not in one.no_longer] + [*one.waiting]
@@ -84,7 +87,7 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
     """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(WaitingTaskRange(first=6, last=9),),
         arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
@@ -117,7 +120,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(),
         arrays=(array(2),),
         attempts=attempts(2, (4, 2), (5, 1)),
@@ -135,7 +138,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
 
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
     """Its submission only was not answered; the one that was refused goes."""
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
     )
     noted = (
@@ -152,7 +155,7 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
 
 def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     """It was never submitted, and its tasks may be in an array that is lost."""
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(), arrays=(array(2), array(3)), attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1)))
     )
     noted = (RootLedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
@@ -166,7 +169,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
 
 def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(),
         arrays=(array(1, ArraySubmissionState.RELEASED), replace(array(2, size=1), copies_beyond_s=60)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
@@ -200,9 +203,9 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
     since = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
-    kept = StoredCampaign(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
+    kept = StoredCampaignTasks(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
 
-    (found,) = plan_ledger_recovery(1, kept, [never, since], NOON)
+    (found,) = plan_recovery_from_root_ledger(1, kept, [never, since], NOON)
 
     (one,) = (each for each in found.arrays if each.number == 1)
     is_given_up = not left
@@ -214,11 +217,11 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
-    kept = StoredCampaign(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
+    kept = StoredCampaignTasks(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
     copies = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
 
     found = whole(kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
-    known = StoredCampaign(waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=())
+    known = StoredCampaignTasks(waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=())
     after = whole(known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
@@ -228,7 +231,7 @@ def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
 
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
     """And an attempt before them is superseded."""
-    kept = StoredCampaign(
+    kept = StoredCampaignTasks(
         waiting=(WaitingTaskRange(first=2, last=2),),
         arrays=(array(1, ArraySubmissionState.RELEASED, 1),),
         attempts=attempts(1, (1, 1)),

@@ -9,12 +9,12 @@ from gridbridge.decisions.campaigns.metascheduler import (
     explain_campaign_order,
     fair_share_owner_priority,
     is_owner_in_affinity_list,
-    rank_campaign_offers,
+    rank_campaigns_for_clusters,
     sum_usage_by_claimant,
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, FairShareInputs
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
@@ -46,12 +46,12 @@ def array(number: int, cluster: str) -> CampaignArray:
 
 def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
     """Return which campaigns are offered which clusters, in order."""
-    return [(one.campaign.number, one.clusters) for turn in rank_campaign_offers(seen) for one in turn]
+    return [(one.campaign.number, one.clusters) for turn in rank_campaigns_for_clusters(seen) for one in turn]
 
 
 def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str) -> CampaignCycleSituation:
     """Return what is seen of some campaigns, at clusters with affinities."""
-    rooms = {name: ClusterCapacity(free_slots=9, affinity=who) for name, who in affinities.items()}
+    rooms = {name: ClusterCapacityForCampaigns(free_slots=9, affinity=who) for name, who in affinities.items()}
     return CampaignCycleSituation(
         campaigns=campaigns, waiting={}, arrays=(), max_tasks=100, room=rooms, sharing=sharing or FairShareInputs()
     )
@@ -76,15 +76,15 @@ def test_tests_that_run_count_among_those_that_come_first() -> None:
     arrays = tuple(array(number, "beta") for number in range(1, 5))
     sent = {number: frozenset({"beta"}) for number in range(1, 5)}
     now = replace(seen(paused, *tests[1:], beta=""), arrays=arrays, tried=sent, over=arrays[1:2])
-    larger = replace(now, room={"beta": ClusterCapacity(free_slots=9, max_slots=16)})
+    larger = replace(now, room={"beta": ClusterCapacityForCampaigns(free_slots=9, max_slots=16)})
 
-    assert [one.campaign.number for one in rank_campaign_offers(now)[-1]] == [5, 6]
+    assert [one.campaign.number for one in rank_campaigns_for_clusters(now)[-1]] == [5, 6]
     assert explain_campaign_order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (
         CampaignPrecedenceReason.TESTS,
         0,
         3,
     )
-    assert [one.campaign.number for one in rank_campaign_offers(larger)[-1]] == [6]
+    assert [one.campaign.number for one in rank_campaigns_for_clusters(larger)[-1]] == [6]
 
 
 def test_the_example_of_the_specification() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns import notification_composition
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.subscriptions import (
@@ -45,7 +45,7 @@ SWEEP = Campaign(
 
 
 def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
-    kind = CampaignEventKind.CAMPAIGN if campaign else CampaignEventKind.CLUSTER
+    kind = CampaignEventSubject.CAMPAIGN if campaign else CampaignEventSubject.CLUSTER
     event = CampaignEvent(kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at)
     found = notification_composition.build_event_notification(event, replace(SWEEP, uid=uid))
     assert found
@@ -98,7 +98,7 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 
 def test_what_somebody_did_is_not_told() -> None:
     event = CampaignEvent(
-        kind=CampaignEventKind.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
+        kind=CampaignEventSubject.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
 
     assert notification_composition.build_event_notification(event, SWEEP) is None
@@ -122,13 +122,13 @@ def test_an_end_is_told_with_its_numbers() -> None:
         digest="",
         jdl=Jdl(name="two\nlines"),
     )
-    found = notification_composition.build_campaign_notification(one, LATER, is_over=True)
+    found = notification_composition.build_start_or_end_notification(one, LATER, is_over=True)
     (message,) = notification_composition.compose_due_notifications([WISH], [found], LATER)
 
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
-    fewer = notification_composition.build_campaign_notification(
+    fewer = notification_composition.build_start_or_end_notification(
         replace(one, failed=0, cancelled=3), LATER, is_over=True
     )
     assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")

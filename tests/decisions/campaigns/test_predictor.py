@@ -10,10 +10,10 @@ from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratio
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     JobRatio,
     JobRatioUpdate,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
@@ -24,9 +24,9 @@ def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> Camp
     """Return a campaign of many tasks at beta, of 100 slots."""
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
-    listed = ListedTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
+    listed = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
     known: dict[str, Any] = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000}
-    room = {"beta": ClusterCapacity(free_slots=free, max_slots=100, **law)}
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=100, **law)}
     return CampaignCycleSituation(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
 
 
@@ -103,7 +103,9 @@ def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
 def test_no_task_waits_where_it_could_run_elsewhere() -> None:
     """What may wait is given away last."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    room = {name: ClusterCapacity(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")}
+    room = {
+        name: ClusterCapacityForCampaigns(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")
+    }
 
     decided = plan_campaign_cycle(replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=()))
 
@@ -112,12 +114,12 @@ def test_no_task_waits_where_it_could_run_elsewhere() -> None:
 
 def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
     """CiGri v2 counted all of them together, and learnt the wrong ratio."""
-    other = ListedTaskCounts(campaign=2, cluster="beta", waiting=50, listed=50)
+    other = ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=50, listed=50)
     both = replace(
         seen(0, running=10, ratios=kept(1.0, 10)),
         campaigns=(ONE, replace(ONE, number=2)),
         waiting={1: 9, 2: 9},
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=10), other),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=10), other),
     )
 
     found = predict_job_ratios(both)

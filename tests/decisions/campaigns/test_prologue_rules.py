@@ -20,13 +20,13 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
-    LastPrologueAttempt,
-    PrologueStart,
+    ClusterCapacityForCampaigns,
+    LastPrologueOrEpilogueAttempt,
+    PrologueOrEpilogueStart,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.send_reasons import TaskSendCause
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, prologue_task_number
+from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")
@@ -52,7 +52,7 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCyc
         "campaigns": (one,),
         "waiting": {1: waiting} if waiting else {},
         "arrays": (),
-        "room": {name: ClusterCapacity(free_slots=10, max_slots=10) for name in names},
+        "room": {name: ClusterCapacityForCampaigns(free_slots=10, max_slots=10) for name in names},
         "max_tasks": 100,
         "at": NOON,
         "asked": frozenset(names),
@@ -61,9 +61,11 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCyc
     return CampaignCycleSituation(**known | other)  # type: ignore[arg-type]
 
 
-def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueAttempt:
+def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueOrEpilogueAttempt:
     """Return a step at beta, whose array is 1."""
-    return LastPrologueAttempt(campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome)
+    return LastPrologueOrEpilogueAttempt(
+        campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
+    )
 
 
 def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
@@ -73,15 +75,15 @@ def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> Campai
 
 def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, object]:
     """Return what a cycle sees of a step that has ended now."""
-    task = prologue_task_number(step, "beta", ONE.jdl.clusters)
+    task = prologue_or_epilogue_task_number(step, "beta", ONE.jdl.clusters)
     one = TaskAttempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
     before = stepped(step, TaskAttemptOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
 
-def begun(step: str, attempt: int = 1) -> PrologueStart:
+def begun(step: str, attempt: int = 1) -> PrologueOrEpilogueStart:
     """Return a step at beta that begins."""
-    return PrologueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
+    return PrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
 def test_a_prologue_goes_before_the_first_task() -> None:
@@ -107,8 +109,8 @@ def test_while_it_runs_nothing_is_sent_there() -> None:
     found = plan_campaign_cycle(looked)
 
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
-    causes = {one.cluster: one.cause for one in why.explain_task_sends(looked, found)}
-    assert causes == {"beta": TaskSendCause.PREPARING, "gamma": TaskSendCause.SENT}
+    causes = {one.cluster: one.cause for one in why.explain_campaign_task_sends(looked, found)}
+    assert causes == {"beta": TaskSentOrUnsentCause.PREPARING, "gamma": TaskSentOrUnsentCause.SENT}
 
 
 def test_its_success_lets_tasks_go() -> None:
@@ -183,7 +185,7 @@ def test_an_epilogue_follows_the_last_task() -> None:
 )
 def test_an_epilogue_runs_though_nothing_else_begins(state: CampaignState, why: dict[str, bool]) -> None:
     """What is there goes to its end, also when we were killed before we submitted it."""
-    one, room = replace(ONE, state=state), {"beta": ClusterCapacity(free_slots=10, **why)}  # type: ignore[arg-type]
+    one, room = replace(ONE, state=state), {"beta": ClusterCapacityForCampaigns(free_slots=10, **why)}  # type: ignore[arg-type]
     intended = array(ArraySubmissionState.INTENDED)
     cut_off = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (intended,)}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.schedulers import test_campaigns, workqueue
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
@@ -24,11 +24,11 @@ def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
     return JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0)
 
 
-def place(slots: int = 1, **known: Any) -> SchedulingOffer:
+def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
     """Return a campaign at beta, where ten slots are free and three tasks may wait."""
     usual: dict[str, Any] = {"free_slots": 10, "may_wait": 3, "most": 100}
     one = campaign(1, {"beta": at(slots=slots)})
-    return SchedulingOffer(campaign=one, cluster="beta", **usual | known)
+    return ClusterOfferToScheduler(campaign=one, cluster="beta", **usual | known)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def place(slots: int = 1, **known: Any) -> SchedulingOffer:
         (place(), 0),
     ],
 )
-def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: SchedulingOffer, expected: int) -> None:
+def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: ClusterOfferToScheduler, expected: int) -> None:
     assert workqueue.to_start(one) == expected
 
 
@@ -56,14 +56,14 @@ def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: SchedulingOffer,
         (place(), 0),
     ],
 )
-def test_it_lets_some_wait_besides(one: SchedulingOffer, expected: int) -> None:
+def test_it_lets_some_wait_besides(one: ClusterOfferToScheduler, expected: int) -> None:
     assert workqueue.to_wait(one) == expected
 
 
 @pytest.mark.parametrize(
     ("one", "expected"), [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)]
 )
-def test_a_test_sends_one_task_ever_where_it_has_room(one: SchedulingOffer, expected: int) -> None:
+def test_a_test_sends_one_task_ever_where_it_has_room(one: ClusterOfferToScheduler, expected: int) -> None:
     assert (test_campaigns.to_start(one), test_campaigns.to_wait(one)) == (expected, 0)
 
 

@@ -5,27 +5,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.send_explanation import explain_task_sends
+from gridbridge.decisions.campaigns.send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventChanges,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
 )
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendCause, TaskSendReason
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
 from gridbridge.model.job import ClusterArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -49,13 +49,13 @@ def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAUL
 
 def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleSituation:
     """Return what a cycle sees of it."""
-    room = {} if free is None else {"beta": ClusterCapacity(free_slots=free)}
+    room = {} if free is None else {"beta": ClusterCapacityForCampaigns(free_slots=free)}
     known: dict[str, object] = {"waiting": {1: 5}, "arrays": (), "room": room, "max_tasks": 9}
     return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
 
 
 WISH = JdlClusterSettings(exec_file="run", slots=2, max_jobs=3)
-THERE = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
+THERE = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
 SENT = (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
@@ -64,56 +64,56 @@ SENT = (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
     """Return an open event that closes beta to campaign 1."""
     known: dict[str, object] = {"campaign": 1, "cluster": "beta", "opened_at": NOON}
-    kind = CampaignEventKind.CAMPAIGN
+    kind = CampaignEventSubject.CAMPAIGN
     return CampaignEvent(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
 
 
-def stressed(stress: float | None) -> dict[str, ClusterCapacity]:
-    return {"beta": ClusterCapacity(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
+def stressed(stress: float | None) -> dict[str, ClusterCapacityForCampaigns]:
+    return {"beta": ClusterCapacityForCampaigns(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
 
 
 HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
-ONE_WAITS = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
-THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
+ONE_WAITS = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
+THREE_WAIT = (ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = JdlClusterSettings(exec_file="run")
-LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ClusterArrayLimits(of_person=1))}
+LIMITED = {"beta": ClusterCapacityForCampaigns(free_slots=4, limits=ClusterArrayLimits(of_person=1))}
 OURS = CampaignArray(
     campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
 )
-EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
+EIGHT = {"beta": ClusterCapacityForCampaigns(free_slots=4, max_slots=8)}
 
 
 @pytest.mark.parametrize(
     ("rows", "sends", "cause", "numbers"),
     [
-        (seen(campaign(WISH)), SENT, TaskSendCause.SENT, {"sent": 2}),
-        (seen(campaign(WISH), None), (), TaskSendCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
+        (seen(campaign(WISH)), SENT, TaskSentOrUnsentCause.SENT, {"sent": 2}),
+        (seen(campaign(WISH), None), (), TaskSentOrUnsentCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
         (
             seen(campaign(WISH), None, dropped=frozenset({"beta"})),
             (),
-            TaskSendCause.DROPPED,
+            TaskSentOrUnsentCause.DROPPED,
             {"free_slots": 0, "job_ratio": None},
         ),
-        (seen(campaign(WISH), 1), (), TaskSendCause.FULL, {"free_slots": 1}),
+        (seen(campaign(WISH), 1), (), TaskSentOrUnsentCause.FULL, {"free_slots": 1}),
         (
-            seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=1, slots=1)}),
+            seen(campaign(WISH), room={"beta": ClusterCapacityForCampaigns(free_slots=1, slots=1)}),
             (),
-            TaskSendCause.TOO_LARGE,
+            TaskSentOrUnsentCause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
         ),
-        (seen(campaign(WISH), room=LIMITED, arrays=(OURS,)), (), TaskSendCause.MAX_ARRAYS, {}),
+        (seen(campaign(WISH), room=LIMITED, arrays=(OURS,)), (), TaskSentOrUnsentCause.MAX_ARRAYS, {}),
         (
             seen(campaign(WISH), there=THERE),
             (),
-            TaskSendCause.MAX_JOBS,
+            TaskSentOrUnsentCause.MAX_JOBS,
             {"listed": 3, "waiting": 1, "waiting_there": 1},
         ),
-        (seen(campaign(WISH)), (), TaskSendCause.OTHERS_FIRST, {}),
+        (seen(campaign(WISH)), (), TaskSentOrUnsentCause.OTHERS_FIRST, {}),
         (
             seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}),
             (),
-            TaskSendCause.TRIED,
+            TaskSentOrUnsentCause.TRIED,
             {"job_ratio": None},
         ),
         (
@@ -121,40 +121,45 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
                 campaign(WISH), events=(bar(CampaignEventCode.BLACKLIST, None), bar(CampaignEventCode.SUBMIT_JOB, HOUR))
             ),
             (),
-            TaskSendCause.CLOSED,
+            TaskSentOrUnsentCause.CLOSED,
             {"code": CampaignEventCode.BLACKLIST},
         ),
         (
             seen(campaign(WISH), events=(bar(CampaignEventCode.SUBMIT_JOB, HOUR),), at=NOON),
             (),
-            TaskSendCause.CLOSED,
+            TaskSentOrUnsentCause.CLOSED,
             {"code": CampaignEventCode.SUBMIT_JOB, "until": HOUR},
         ),
-        (seen(campaign(WISH), room=stressed(0.9)), (), TaskSendCause.STRESSED, {"stress": 0.9, "stress_limit": 0.8}),
-        (seen(campaign(WISH), room=stressed(None)), (), TaskSendCause.STRESSED, {"stress_limit": 0.8}),
-        (seen(campaign(WISH), there=THREE_WAIT), (), TaskSendCause.WAITING_THERE, {"waiting_there": 3}),
+        (
+            seen(campaign(WISH), room=stressed(0.9)),
+            (),
+            TaskSentOrUnsentCause.STRESSED,
+            {"stress": 0.9, "stress_limit": 0.8},
+        ),
+        (seen(campaign(WISH), room=stressed(None)), (), TaskSentOrUnsentCause.STRESSED, {"stress_limit": 0.8}),
+        (seen(campaign(WISH), there=THREE_WAIT), (), TaskSentOrUnsentCause.WAITING_THERE, {"waiting_there": 3}),
         (
             seen(campaign(ONE), room=EIGHT, there=ONE_WAITS, ratios=(RATIO,)),
             (),
-            TaskSendCause.JOB_RATIO,
+            TaskSentOrUnsentCause.JOB_RATIO,
             {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1} | {"job_ratio": 0.25},
         ),
         (
             seen(campaign(WISH), waiting={1: 2}),
             (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),),
-            TaskSendCause.ELSEWHERE,
+            TaskSentOrUnsentCause.ELSEWHERE,
             {},
         ),
         (
-            seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=4, is_drained=True)}),
+            seen(campaign(WISH), room={"beta": ClusterCapacityForCampaigns(free_slots=4, is_drained=True)}),
             (),
-            TaskSendCause.DRAINED,
+            TaskSentOrUnsentCause.DRAINED,
             {},
         ),
         (
             seen(campaign(WISH), kept_off={1: (TaskCountByExclusions(tasks=5, never=("beta",)),)}),
             (),
-            TaskSendCause.KEPT_OFF,
+            TaskSentOrUnsentCause.KEPT_OFF,
             {},
         ),
     ],
@@ -176,13 +181,16 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(
-    rows: CampaignCycleSituation, sends: tuple[CampaignTaskSend, ...], cause: TaskSendCause, numbers: dict[str, object]
+    rows: CampaignCycleSituation,
+    sends: tuple[CampaignTaskSend, ...],
+    cause: TaskSentOrUnsentCause,
+    numbers: dict[str, object],
 ) -> None:
     """With the numbers that led to it."""
-    (told,) = explain_task_sends(rows, CampaignCyclePlan(sends=sends))
+    (told,) = explain_campaign_task_sends(rows, CampaignCyclePlan(sends=sends))
 
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
-    expected = TaskSendReason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
+    expected = TaskSendExplanation(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
     assert told == expected
 
 
@@ -190,9 +198,9 @@ def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
     """The decision has looked at it."""
     changes = CampaignEventChanges(events=(bar(CampaignEventCode.SINK, None),))
 
-    (told,) = explain_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
+    (told,) = explain_campaign_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
 
-    assert (told.cause, told.code) == (TaskSendCause.CLOSED, CampaignEventCode.SINK)
+    assert (told.cause, told.code) == (TaskSentOrUnsentCause.CLOSED, CampaignEventCode.SINK)
 
 
 @pytest.mark.parametrize(
@@ -225,14 +233,14 @@ def test_who_was_served_before_is_named_and_why(
     """With the numbers that decided."""
     ours = campaign(ONE)
     bobs = replace(campaign(ONE, type_), number=0, owner="bob")
-    room = {"beta": ClusterCapacity(free_slots=4, affinity=affinity)}
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=4, affinity=affinity)}
     rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
 
-    (told,) = explain_task_sends(
+    (told,) = explain_campaign_task_sends(
         rows, CampaignCyclePlan(sends=(CampaignTaskSend(campaign=0, cluster="beta", tasks=4),))
     )
 
-    assert (told.cause, told.before) == (TaskSendCause.OTHERS_FIRST, (0,))
+    assert (told.cause, told.before) == (TaskSentOrUnsentCause.OTHERS_FIRST, (0,))
     assert (told.order, told.own, told.theirs) == expected
 
 
@@ -246,4 +254,4 @@ def test_who_was_served_before_is_named_and_why(
 )
 def test_what_waits_for_nothing_has_no_reason(rows: CampaignCycleSituation) -> None:
     """Its state says enough."""
-    assert explain_task_sends(rows, CampaignCyclePlan()) == ()
+    assert explain_campaign_task_sends(rows, CampaignCyclePlan()) == ()

@@ -15,9 +15,9 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.job import ClusterArrayLimits
@@ -54,9 +54,9 @@ def sends(seen: CampaignCycleSituation) -> tuple[CampaignTaskSend, ...]:
     return slot_distribution.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
 
 
-def room(**free: int) -> dict[str, ClusterCapacity]:
+def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
     """Return the free slots of clusters."""
-    return {name: ClusterCapacity(free_slots=slots) for name, slots in free.items()}
+    return {name: ClusterCapacityForCampaigns(free_slots=slots) for name, slots in free.items()}
 
 
 def test_the_first_campaign_is_served_first() -> None:
@@ -83,7 +83,7 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
         arrays=(),
         max_tasks=100,
         room=room(beta=4, gamma=2),
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
 
     assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
@@ -109,7 +109,7 @@ def test_a_campaign_keeps_its_own_limit() -> None:
         arrays=(),
         max_tasks=100,
         room=room(beta=10),
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
 
     assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
@@ -119,7 +119,7 @@ def test_a_campaign_keeps_its_own_limit() -> None:
 def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
     """CiGri v3 failed where nothing was allowed, and where nothing was said."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
-    there = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=listed)
+    there = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=listed)
     known = CampaignCycleSituation(campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9))
 
     assert sends(replace(known, there=(there,))) == ()
@@ -151,7 +151,7 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
 def test_nothing_is_sent_to_a_stressed_cluster() -> None:
     """Neither to start there nor to wait."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    stressed = ClusterCapacity(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
+    stressed = ClusterCapacityForCampaigns(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
     seen = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 8}, arrays=(), max_tasks=100, room=room(gamma=2) | {"beta": stressed}
     )
@@ -186,7 +186,7 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
         waiting={1: 50, 2: 4},
         arrays=(),
         max_tasks=100,
-        room=room(beta=6, gamma=3) | {"beta": ClusterCapacity(free_slots=6, affinity="alice")},
+        room=room(beta=6, gamma=3) | {"beta": ClusterCapacityForCampaigns(free_slots=6, affinity="alice")},
     )
 
     assert sends(seen) == (
@@ -236,7 +236,7 @@ def test_who_splits_work_into_many_campaigns_gets_no_more(listed: int, expected:
         arrays=(),
         max_tasks=100,
         room=room(beta=64),
-        there=(ListedTaskCounts(campaign=19, cluster="beta", waiting=0, listed=listed),),
+        there=(ListedCampaignTaskCounts(campaign=19, cluster="beta", waiting=0, listed=listed),),
         sharing=FairShareInputs(by=FairShareUnit.USER, first_tasks=5, used_s={"bob": 1e9}),
     )
 
@@ -272,7 +272,7 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
         arrays=(),
         max_tasks=100,
         room=room(beta=4),
-        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=2),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=2),),
         sharing=FairShareInputs(by=FairShareUnit.USER),
     )
 
@@ -316,9 +316,9 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
     assert plan_campaign_cycle(replace(rows, tried={1: frozenset(tried)})).finished == finished
 
 
-def limited(**limits: int) -> dict[str, ClusterCapacity]:
+def limited(**limits: int) -> dict[str, ClusterCapacityForCampaigns]:
     """Return beta with slots for all, and with limits of arrays."""
-    return {"beta": ClusterCapacity(free_slots=90, limits=ClusterArrayLimits(**limits))}
+    return {"beta": ClusterCapacityForCampaigns(free_slots=90, limits=ClusterArrayLimits(**limits))}
 
 
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
@@ -363,7 +363,7 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
         arrays=(array(1, 1), array(2, 1)),
         max_tasks=10,
         arrays_at_once=9,
-        room=limited(**limits) | {"gamma": ClusterCapacity(free_slots=9)},
+        room=limited(**limits) | {"gamma": ClusterCapacityForCampaigns(free_slots=9)},
         sharing=FairShareInputs(by=by),
     )
 

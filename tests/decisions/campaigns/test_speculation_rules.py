@@ -24,17 +24,17 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
-    LastPrologueAttempt,
-    ListedTaskCounts,
+    LastPrologueOrEpilogueAttempt,
+    ListedCampaignTaskCounts,
     TaskRetry,
 )
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     CompetingAttempt,
     LiveAttempt,
-    SpeculativeAttempts,
+    SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
@@ -130,7 +130,7 @@ def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
         "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
         "waiting": {},
         "arrays": (array(1), array(2)),
-        "room": {"beta": ClusterCapacity(free_slots=4), "gamma": ClusterCapacity(free_slots=4)},
+        "room": {"beta": ClusterCapacityForCampaigns(free_slots=4), "gamma": ClusterCapacityForCampaigns(free_slots=4)},
         "max_tasks": 100,
         "at": NOON,
         "rivals": rivals,
@@ -213,10 +213,10 @@ TAIL = CampaignStragglers(
     durations_s=(10.0, 11.0, 12.0),
     live=(LiveAttempt(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
 )
-FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
+FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
 
 
-def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttempts, ...]:
+def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Return what is copied."""
     return campaign_cycle.plan_campaign_cycle(look).copies
 
@@ -239,15 +239,17 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
         pytest.param(
             {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)}, (), id="and gets probes"
         ),
-        pytest.param({"room": {"beta": ClusterCapacity(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param({"room": {"beta": ClusterCapacityForCampaigns(free_slots=9)}}, (), id="gamma does not answer"),
         pytest.param({"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"),
-        pytest.param({"room": {"gamma": ClusterCapacity(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"),
+        pytest.param(
+            {"room": {"gamma": ClusterCapacityForCampaigns(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"
+        ),
         pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
         pytest.param({"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"),
         pytest.param({"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"),
     ],
 )
-def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAttempts, ...]) -> None:
+def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAttemptsAtCluster, ...]) -> None:
     assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
 
 
@@ -257,7 +259,7 @@ def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAt
     ids=["none began", "it runs", "it failed", "it has run"],
 )
 def test_a_copy_goes_only_where_the_prologue_has_run(
-    outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttempts, ...]
+    outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     """None is begun for a copy."""
     look = seen(tails=(TAIL,))
@@ -265,7 +267,7 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
-    steps = (LastPrologueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    steps = (LastPrologueOrEpilogueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
     plan = campaign_cycle.plan_campaign_cycle(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
 
     assert (plan.copies, plan.steps) == (expected, ())
@@ -295,7 +297,7 @@ def test_a_cycle_without_copies_is_as_before() -> None:
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
 def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
-    listed: int, expected: tuple[SpeculativeAttempts, ...]
+    listed: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     """Of the same campaign and cluster, and no other."""
     look = seen(tails=(TAIL,))
@@ -303,9 +305,9 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
     gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     there = (
-        ListedTaskCounts(campaign=1, cluster="gamma", waiting=0, listed=listed),
-        ListedTaskCounts(campaign=2, cluster="gamma", waiting=0, listed=9),
-        ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),
+        ListedCampaignTaskCounts(campaign=1, cluster="gamma", waiting=0, listed=listed),
+        ListedCampaignTaskCounts(campaign=2, cluster="gamma", waiting=0, listed=9),
+        ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),
     )
 
     assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
@@ -314,7 +316,7 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
 @pytest.mark.parametrize("kind", ["of_person", "of_all"])
 def test_copies_keep_to_the_arrays_that_a_cluster_takes(
-    kind: str, most: int, expected: tuple[SpeculativeAttempts, ...]
+    kind: str, most: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
     look = seen(tails=(TAIL,))

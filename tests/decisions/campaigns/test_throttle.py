@@ -14,10 +14,10 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import (
     plan_nikita_deletions,
 )
 from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
+    ArrayTaskDeletion,
     ArrayTasksInSameState,
-    CancellationReason,
     NikitaDeletionPlan,
+    NikitaDeletionReason,
     NikitaSituation,
     NikitaTimeouts,
 )
@@ -44,17 +44,17 @@ def wiping(*parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = No
     return plan_nikita_deletions(NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
 
 
-def wipe(wiped_for: CancellationReason, *places: range, **other: Any) -> ArrayCancellation:
+def wipe(wiped_for: NikitaDeletionReason, *places: range, **other: Any) -> ArrayTaskDeletion:
     """Return what is wiped of campaign 1."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
-    return ArrayCancellation(**known | other, wiped_for=wiped_for, places=places)
+    return ArrayTaskDeletion(**known | other, wiped_for=wiped_for, places=places)
 
 
 def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
     """The older ones keep their places in the cluster's queue."""
     old, new = part(300, array=1), part(90, array=2)
 
-    assert wiping(old, new, allowed={"beta": 7}).wipes == (wipe(CancellationReason.OVERFLOW, range(3, 6), array=2),)
+    assert wiping(old, new, allowed={"beta": 7}).wipes == (wipe(NikitaDeletionReason.OVERFLOW, range(3, 6), array=2),)
 
 
 def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
@@ -63,7 +63,7 @@ def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
     elsewhere = part(100, cluster="gamma")
 
     assert wiping(one, other, elsewhere, allowed={"beta": 5, "gamma": 5}).wipes == (
-        wipe(CancellationReason.OVERFLOW, range(1, 6), campaign=2),
+        wipe(NikitaDeletionReason.OVERFLOW, range(1, 6), campaign=2),
     )
 
 
@@ -89,7 +89,7 @@ def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
     """Another cluster may have room for it."""
     late = part(901)
 
-    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(CancellationReason.WAITED, range(1, 6)),)
+    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
 
 
 def test_a_test_is_left_waiting() -> None:
@@ -114,14 +114,14 @@ def test_an_age_is_the_same_in_every_zone() -> None:
 
 def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     """The program may have been killed between its note and its act."""
-    marked = part(10, marked=CancellationReason.OVERFLOW)
-    overran = running(10, marked=CancellationReason.OVERRAN, array=2)
+    marked = part(10, marked=NikitaDeletionReason.OVERFLOW)
+    overran = running(10, marked=NikitaDeletionReason.OVERRAN, array=2)
     found = wiping(marked, overran)
 
     assert found == NikitaDeletionPlan(
         repeated=(
-            wipe(CancellationReason.OVERFLOW, range(1, 6)),
-            wipe(CancellationReason.OVERRAN, range(1, 6), array=2),
+            wipe(NikitaDeletionReason.OVERFLOW, range(1, 6)),
+            wipe(NikitaDeletionReason.OVERRAN, range(1, 6), array=2),
         )
     )
     assert describe_nikita_deletions(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
@@ -129,29 +129,29 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
     """It makes no others go, which waited as few as may wait."""
-    marked, others = part(901, marked=CancellationReason.OVERFLOW), part(100, array=2)
-    overran = running(9000, marked=CancellationReason.OVERRAN, array=3)
+    marked, others = part(901, marked=NikitaDeletionReason.OVERFLOW), part(100, array=2)
+    overran = running(9000, marked=NikitaDeletionReason.OVERRAN, array=3)
 
     assert wiping(marked, others, overran, allowed={"beta": 5}) == NikitaDeletionPlan(
         repeated=(
-            wipe(CancellationReason.OVERFLOW, range(1, 6)),
-            wipe(CancellationReason.OVERRAN, range(1, 6), array=3),
+            wipe(NikitaDeletionReason.OVERFLOW, range(1, 6)),
+            wipe(NikitaDeletionReason.OVERRAN, range(1, 6), array=3),
         )
     )
 
 
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     """It has its place now."""
-    assert wiping(running(10, marked=CancellationReason.WAITED)) == NikitaDeletionPlan(
-        spared=(wipe(CancellationReason.WAITED, range(1, 6)),)
+    assert wiping(running(10, marked=NikitaDeletionReason.WAITED)) == NikitaDeletionPlan(
+        spared=(wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
     )
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
-    unwanted = part(10, range(2, 3), is_waiting=False, marked=CancellationReason.UNWANTED)
+    unwanted = part(10, range(2, 3), is_waiting=False, marked=NikitaDeletionReason.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
-    assert wiping(unwanted, other) == NikitaDeletionPlan(cancelled=(wipe(CancellationReason.UNWANTED, range(2, 3)),))
+    assert wiping(unwanted, other) == NikitaDeletionPlan(cancelled=(wipe(NikitaDeletionReason.UNWANTED, range(2, 3)),))
 
 
 def test_each_wipe_is_told() -> None:
@@ -164,7 +164,7 @@ def test_each_wipe_is_told() -> None:
 
 def test_each_reason_has_words() -> None:
     """A cycle tells what it does before it does it, so that none would end it."""
-    assert {*REASON_WORDS} == {*CancellationReason}
+    assert {*REASON_WORDS} == {*NikitaDeletionReason}
 
 
 @given(
@@ -186,10 +186,10 @@ def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowe
 
 def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marked() -> None:
     waiting, runs = part(1, is_cancelled=True), running(1, array=2, is_cancelled=True)
-    marked = part(1, array=3, is_cancelled=True, marked=CancellationReason.WAITED)
+    marked = part(1, array=3, is_cancelled=True, marked=NikitaDeletionReason.WAITED)
     found = wiping(waiting, runs, marked)
 
-    cancelled = [wipe(CancellationReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
+    cancelled = [wipe(NikitaDeletionReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
     assert found == NikitaDeletionPlan(cancelled=tuple(cancelled))
     assert describe_nikita_deletions(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
 
@@ -200,19 +200,19 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
 
     singles = (range(1, 2), range(2, 3), range(3, 4))
     assert found.wipes == (
-        wipe(CancellationReason.WAITED, *singles),
-        wipe(CancellationReason.WAITED, range(1, 6), array=2),
+        wipe(NikitaDeletionReason.WAITED, *singles),
+        wipe(NikitaDeletionReason.WAITED, range(1, 6), array=2),
     )
 
 
 def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
     """It is held before that; what has begun is left alone."""
-    waits, runs = (part(10, marked=CancellationReason.MOVED), running(10, marked=CancellationReason.MOVED, array=2))
+    waits, runs = (part(10, marked=NikitaDeletionReason.MOVED), running(10, marked=NikitaDeletionReason.MOVED, array=2))
     found = wiping(waits, runs)
 
     assert found == NikitaDeletionPlan(
-        moved=(wipe(CancellationReason.MOVED, range(1, 6)),),
-        spared=(wipe(CancellationReason.MOVED, range(1, 6), array=2),),
+        moved=(wipe(NikitaDeletionReason.MOVED, range(1, 6)),),
+        spared=(wipe(NikitaDeletionReason.MOVED, range(1, 6), array=2),),
     )
     assert describe_nikita_deletions(found) == [
         "moved: 5 of campaign 1 at beta, which are to start elsewhere",

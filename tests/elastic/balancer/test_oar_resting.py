@@ -82,12 +82,12 @@ class Server:
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
-        return node_power.parse_node_facts(told + whole, host)
+        return node_power.parse_oar_node_state(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
         """Do what root is asked for, by oarnodesetting's own words."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], node_power.node_state_command(word, host)[3:]
+        row, words = self.rows[host], node_power.oar_node_state_command(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False)) if "-n" not in words else {"-s": "Absent", "-p": words[-1]}
         )
@@ -108,7 +108,7 @@ class Server:
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
         told, _, _ = self.document().partition(BREAK)
-        return dict(node_power.parse_node_tags(told))
+        return dict(node_power.parse_oar_node_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
         """Give a node a tag, or take it."""

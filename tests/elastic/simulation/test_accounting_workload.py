@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qacct import read_task_end_times
+from gridbridge.batch.gridengine.qacct import parse_task_end_times
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, WorkloadLineFault
 
@@ -39,7 +39,7 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     """Its clock tells the start, the master's the submission: so the balancer learns, too."""
     line = record(started="998")
     ((_, found),) = parse_accounting_tasks([line])
-    ((end, _, _),) = read_task_end_times(line)
+    ((end, _, _),) = parse_task_end_times(line)
 
     assert isinstance(found, RecordedReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)

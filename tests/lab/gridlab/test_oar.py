@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.errors import GridbridgeError
 from tests.contract.conftest import cluster
 from tests.contract.far import FRONTEND, Far
@@ -64,7 +64,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(grid: Grid
         asked = [callers.submit(ask) for ask in asks]
     refusals = [one.exception() for one in asked]
 
-    assert answer.result().result == SubmissionOutcome.UNSURE
+    assert answer.result().result == JobSubmissionOutcome.UNSURE
     assert [one for one in refusals if not isinstance(one, GridbridgeError)] == []
     grid.until(lambda: grid.sh(FRONTEND, CLIENTS).strip() == "0", "no client to be left")
     grid.sh(FRONTEND, "labctl start postgresql")
@@ -82,7 +82,7 @@ def test_a_submission_while_the_server_is_down_is_found_and_runs_later(grid: Gri
     gamma.hot("rename_and_release", job, "work")
     grid.sh(FRONTEND, "labctl start oar-server")
 
-    assert (answer.result, "executor" in answer.reason) == (SubmissionOutcome.UNSURE, True)
+    assert (answer.result, "executor" in answer.reason) == (JobSubmissionOutcome.UNSURE, True)
     assert gamma.end(job).exit_status == 4
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_array_index_ranges,
     format_attempt_ranges,
-    format_index_ranges,
+    parse_array_index_ranges,
     parse_attempt_ranges,
-    parse_index_ranges,
 )
 
 
@@ -52,11 +52,11 @@ def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> 
     """Of one place or of several."""
     places = tuple(range(first, first + length) for first, length in firsts)
 
-    assert parse_index_ranges(format_index_ranges(places)) == places
+    assert parse_array_index_ranges(format_array_index_ranges(places)) == places
 
 
 @pytest.mark.parametrize("text", ["", "0", "1-", "0-3", "5-1", "1,", "1-2-3", "1;id", "1-100001", "-1"])
 def test_what_is_no_place_is_refused(text: str) -> None:
     """Nothing at all would stand for a whole array."""
     with pytest.raises(ParseError):
-        parse_index_ranges(text)
+        parse_array_index_ranges(text)

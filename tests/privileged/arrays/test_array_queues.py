@@ -12,7 +12,7 @@ from gridbridge.model.names_offered_by_cluster import (
     encode_non_forwarding_queues,
     encode_offered_names,
 )
-from gridbridge.privileged.arrays.queue_choice import keep_array_off_transfer_queues, request_slots_per_host
+from gridbridge.privileged.arrays.queue_choice import choose_array_parallel_env, keep_array_off_transfer_queues
 from gridbridge.privileged.owner import STATUS, JobNeverAcceptedByCluster
 
 
@@ -57,11 +57,11 @@ def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None
     """By an environment with `$pe_slots`; what was asked for by name stays."""
     folder = offer(tmp_path, "mpi=$round_robin", "smp=$pe_slots", "pairs=2")
 
-    assert request_slots_per_host(wide(1, 2), "beta", folder).pe == "smp"
-    assert request_slots_per_host(wide(3, 2), "beta", folder).pe == "pairs"
-    assert request_slots_per_host(wide(1, 2, "mpi"), "beta", folder).pe == "mpi"
-    assert request_slots_per_host(wide(1, 1), "beta", folder).pe == ""
-    assert request_slots_per_host(wide(1, 2), "gamma", folder).pe == ""
+    assert choose_array_parallel_env(wide(1, 2), "beta", folder).pe == "smp"
+    assert choose_array_parallel_env(wide(3, 2), "beta", folder).pe == "pairs"
+    assert choose_array_parallel_env(wide(1, 2, "mpi"), "beta", folder).pe == "mpi"
+    assert choose_array_parallel_env(wide(1, 1), "beta", folder).pe == ""
+    assert choose_array_parallel_env(wide(1, 2), "gamma", folder).pe == ""
 
 
 @pytest.mark.parametrize(("nodes", "rule"), [(1, r"\$pe_slots or 4"), (2, "4")])
@@ -69,4 +69,4 @@ def test_a_cluster_without_such_an_environment_takes_none(tmp_path: Path, nodes:
     folder = offer(tmp_path, "mpi=$round_robin")
 
     with pytest.raises(JobNeverAcceptedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"):
-        request_slots_per_host(wide(nodes, 4), "beta", folder)
+        choose_array_parallel_env(wide(nodes, 4), "beta", folder)

@@ -18,11 +18,11 @@ from gridbridge.privileged import as_user, owner
 from gridbridge.privileged import owner_worker as worker_module
 from gridbridge.privileged.arrays import as_user_array_arguments as order
 from gridbridge.privileged.arrays import as_user_array_verbs
-from gridbridge.privileged.arrays.array_send_progress import SendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.send_arrays import ArraySender
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.send_arrays import CampaignArraySender
 from gridbridge.privileged.owner import AsUserRequestRefusal, JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
-from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
 from gridbridge.privileged.process_scope import FIRST_SIGNAL
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
@@ -34,9 +34,9 @@ NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArguments]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
     monkeypatch.setattr(order.owner, "read_root_configuration", lambda _: CONFIG)
-    return lambda words: AsUserArguments(words.split())
+    return lambda words: AsUserArrayArguments(words.split())
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
 
 
-def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArguments]) -> None:
+def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArguments]) -> None:
     found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
 
     assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
@@ -52,7 +52,7 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArguments]) 
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], AsUserArguments]) -> None:
+def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], AsUserArrayArguments]) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -82,12 +82,12 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Callable[[str], AsUserArguments], told: str) -> None:
+def test_anything_else_is_refused(asked: Callable[[str], AsUserArrayArguments], told: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], AsUserArguments]) -> None:
+def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], AsUserArrayArguments]) -> None:
     with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
@@ -140,7 +140,7 @@ def test_the_worker_answers_one_request_after_another() -> None:
         ("later", OwnerRequestNotYetPossible, "later"),
         ("there", JobNeverAcceptedByCluster, "no queue"),
         ("what", GridbridgeError, "what"),
-        ("die", OwnerWorkerGone, "ended"),
+        ("die", OwnerWorkerLoss, "ended"),
     ],
 )
 def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
@@ -149,7 +149,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
     with pytest.raises(error, match=why):
         worker.ask(word)
     if word == "die":
-        with pytest.raises(OwnerWorkerGone):
+        with pytest.raises(OwnerWorkerLoss):
             worker.ask("submit")
     else:
         assert worker.ask("submit") == "person 7: submit"
@@ -158,7 +158,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
 def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     worker = CampaignOwnerWorker(7, answers, limit_s=0.2)
 
-    with pytest.raises(OwnerWorkerGone, match=r"not done within 0\.2 s"):
+    with pytest.raises(OwnerWorkerLoss, match=r"not done within 0\.2 s"):
         worker.ask("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
@@ -167,12 +167,12 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
     worker = CampaignOwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
-    with pytest.raises(OwnerWorkerGone, match="its answer exceeds 1 MiB"):
+    with pytest.raises(OwnerWorkerLoss, match="its answer exceeds 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], AsUserArguments]) -> None:
+def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger")) as ledger,
@@ -183,20 +183,20 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], As
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
 def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments], told: str
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], told: str
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.arrays() == ()
-        as_user_array_verbs.note_campaign_end(99, ledger, str(tmp_path))
+        as_user_array_verbs.note_campaign_end_in_ledger(99, ledger, str(tmp_path))
         as_user_array_verbs._acted(asked(told), ledger)
 
     assert [*folder.iterdir()] == []
 
 
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -205,7 +205,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     for number in (12, 13):
         (tmp_path / f"c.{number}").write_bytes(campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",)))
         with RootLedgerOfSubmittedTasks(number, str(folder)) as ledger:
-            as_user_array_verbs.note_campaign_end(number, ledger, str(tmp_path))
+            as_user_array_verbs.note_campaign_end_in_ledger(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == ["c.12"]
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
@@ -232,7 +232,7 @@ def _make_open_file(path: Path) -> None:
 @pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
 def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     tmp_path: Path,
-    asked: Callable[[str], AsUserArguments],
+    asked: Callable[[str], AsUserArrayArguments],
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Path], None],
 ) -> None:
@@ -242,14 +242,14 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
-        as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
+        as_user_array_verbs.note_campaign_end_in_ledger(12, ledger, str(tmp_path))
 
     with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
 
@@ -261,15 +261,15 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger:
-        as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
+        as_user_array_verbs.note_campaign_end_in_ledger(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArguments]) -> None:
+def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArguments]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
-    one = SendProgress(array, 0)
+    one = ArraySendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
@@ -279,7 +279,7 @@ def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArgument
 
 def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(uid: int) -> str:
-        raise owner.AccountNotFound(f"uid {uid} has no account")
+        raise owner.MissingUserAccount(f"uid {uid} has no account")
 
     monkeypatch.setattr(owner, "switch_to_user", nobody)
 
@@ -288,13 +288,13 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_is_intended_for_an_owner_without_an_account(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments]
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
 ) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(NOBODY, "digest")
-        (sent,) = ArraySender(order, ledger, None).submitted()
+        (sent,) = CampaignArraySender(order, ledger, None).submitted()
 
         assert isinstance(sent.error, owner.OwnerAccountUnavailable)
         assert ledger.arrays() == ()
@@ -307,7 +307,7 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 
 
 def test_places_that_an_array_does_not_have_are_refused(
-    tmp_path: Path, asked: Callable[[str], AsUserArguments]
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
 ) -> None:
     """What was held there would stay held."""
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:

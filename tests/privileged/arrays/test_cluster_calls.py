@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged.arrays import as_user_array_arguments, campaign_owner_cluster_calls
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 
 NAME = "gc.alpha.12.3"
@@ -41,7 +41,7 @@ def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
     monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
-    asked = AsUserArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
+    asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return CampaignOwnerConnection(asked, "alice").act(NAME, "7", is_repeated=False)
 
 

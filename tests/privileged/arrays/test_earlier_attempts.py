@@ -8,8 +8,8 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged.arrays import as_user_array_arguments, earlier_attempts
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.earlier_attempts import require_earlier_attempts_ended
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
@@ -56,8 +56,8 @@ def _ledger(tmp_path: Path) -> RootLedgerOfSubmittedTasks:
     return ledger
 
 
-def wanted(tasks: str) -> AsUserArguments:
-    return AsUserArguments(["send-arrays", "c.7", "beta", "200", tasks])
+def wanted(tasks: str) -> AsUserArrayArguments:
+    return AsUserArrayArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
 def test_each_cluster_is_asked_once_about_all_arrays(
@@ -65,7 +65,7 @@ def test_each_cluster_is_asked_once_about_all_arrays(
 ) -> None:
     """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
-    require_attempts_ended(wanted("0-99:4"), ledger, 0)
+    require_earlier_attempts_ended(wanted("0-99:4"), ledger, 0)
 
     assert [len(one) for one in words] == [100, 1]
     assert words[0][:3] == ("1=1001", "2=+", "3=1003")
@@ -79,7 +79,7 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
     words = asked("")
     ledger.intend(101, "gamma", "5-6:2")
     ledger.submitted(101, "55")
-    require_attempts_ended(wanted("6:4"), ledger, 0)
+    require_earlier_attempts_ended(wanted("6:4"), ledger, 0)
 
     assert words == [("7=1007",), ("101=55+",)]
 
@@ -90,7 +90,7 @@ def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
 ) -> None:
     asked(answer)
     with pytest.raises(OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"):
-        require_attempts_ended(wanted("5-6:4"), ledger, 0)
+        require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
@@ -99,7 +99,7 @@ def test_no_answer_keeps_nothing(
 ) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
-    require_attempts_ended(wanted("5-6:4"), ledger, 0)
+    require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 class Adapter:
@@ -130,7 +130,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> 
     del asked
     adapter = Adapter()
     monkeypatch.setattr(earlier_attempts, "load_campaign_array_adapter", lambda _: adapter)
-    monkeypatch.setattr(AsUserArguments, "reached_by", lambda *_: (None, "alice"))
+    monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
@@ -162,6 +162,6 @@ def test_silent_clusters_do_not_use_up_the_time(
 ) -> None:
     words = asked("")
     monkeypatch.setattr(earlier_attempts, "ALL_ASK_S", 0.0)
-    require_attempts_ended(wanted("5-6:4"), ledger, 0)
+    require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
     assert words == []

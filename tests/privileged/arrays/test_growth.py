@@ -14,8 +14,8 @@ from gridbridge.campaigns.store import root_campaign_file_reader
 from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.shell import safe_files
 from tests.steps import steps
 
@@ -66,7 +66,7 @@ class Site:
         """Return root's ledger, as a new call reads it."""
         return RootLedgerOfSubmittedTasks(12, str(self._folder / "ledger"))
 
-    def content(self, ledger: RootLedgerOfSubmittedTasks) -> TasksOfVerifiedFile:
+    def content(self, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
         """Return what a call reads and checks."""
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
@@ -79,9 +79,9 @@ class Site:
         )
         brought = RootVerifiedCampaignFiles(12, str(self._folder))
         brought.note(ledger)
-        return TasksOfVerifiedFile(cast("AsUserArguments", order), brought, ledger)
+        return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
-    def send(self, content: TasksOfVerifiedFile, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
+    def send(self, content: VerifiedCampaignTasks, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""
         number = self._arrays[place] + 1
         assert ledger.earlier(number, self.tasks(number - 1)) == []

@@ -14,10 +14,10 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
-from gridbridge.privileged.arrays.array_send_progress import SendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
-from gridbridge.privileged.arrays.send_arrays import ArraySender
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
+from gridbridge.privileged.arrays.send_arrays import CampaignArraySender
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
@@ -81,13 +81,13 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
-def send(cluster: Cluster, count: int = MANY) -> list[SendProgress]:
+def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
-    asked = AsUserArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
+    asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
-        one = ArraySender(asked, ledger, cast("TasksOfVerifiedFile", cluster))
+        one = CampaignArraySender(asked, ledger, cast("VerifiedCampaignTasks", cluster))
         sent = one.submitted()
         one.release(sent)
         one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us

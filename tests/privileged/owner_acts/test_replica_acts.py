@@ -111,7 +111,7 @@ def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], 
     let(folder)
 
     with pytest.raises(AsUserRequestRefusal, match=why):
-        replica_acts.perform_replica_act(words)
+        replica_acts.perform_as_user_replica_verb(words)
 
 
 def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,4 +119,4 @@ def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(owner, "MIN_UID", ME + 1)
 
     with pytest.raises(AsUserRequestRefusal, match=f"nothing is done as uid {ME}"):
-        replica_acts.perform_replica_act(["look", FILE])
+        replica_acts.perform_as_user_replica_verb(["look", FILE])

@@ -23,9 +23,9 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
@@ -135,7 +135,7 @@ class Site:
         database = self.database()
         found = TaskDeletionMarkRows(database).all().get((1, 1), {})
         database.close()
-        assert {mark.wiped_for for mark in found.values()} <= {CancellationReason.MOVED, CancellationReason.LEFT}
+        assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
 
 
@@ -230,13 +230,13 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     database.close()
 
     assert len(checked.moves) == 4
-    assert found[1].wiped_for is CancellationReason.UNWANTED
-    assert {found[place].wiped_for for place in (2, 3, 4)} == {CancellationReason.MOVED}
+    assert found[1].wiped_for is NikitaDeletionReason.UNWANTED
+    assert {found[place].wiped_for for place in (2, 3, 4)} == {NikitaDeletionReason.MOVED}
 
 
-@pytest.mark.parametrize("why", [CancellationReason.MOVED, CancellationReason.OVERFLOW])
-def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site, why: CancellationReason) -> None:
-    wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
+@pytest.mark.parametrize("why", [NikitaDeletionReason.MOVED, NikitaDeletionReason.OVERFLOW])
+def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site, why: NikitaDeletionReason) -> None:
+    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
     database = site.database()
     marks = TaskDeletionMarkRows(database)
     marks.cancel(1, 0)
@@ -246,7 +246,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site
     left = marks.all()[1, 1]
     database.close()
 
-    assert [put[place].wiped_for for place in (1, 2)] == [CancellationReason.UNWANTED, why]
+    assert [put[place].wiped_for for place in (1, 2)] == [NikitaDeletionReason.UNWANTED, why]
     assert [*left] == [1]
 
 
@@ -363,13 +363,13 @@ def test_what_was_done_is_known_for_as_long_as_a_rest(
     assert known == {"gamma", *(["delta"] if is_known else [])}
 
 
-@pytest.mark.parametrize("mark", [CancellationReason.MOVED, CancellationReason.LEFT])
-def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, mark: CancellationReason) -> None:
+@pytest.mark.parametrize("mark", [NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT])
+def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, mark: NikitaDeletionReason) -> None:
     """Its old cluster lists it no more, and its campaign has not heard of that yet."""
     site.rebalance()
     database = site.database()
     places = (range(1, 5),)
-    wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
+    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
     TaskDeletionMarkRows(database).put(wipe)
     database.close()
     site.gone = {1, 2, 3, 4}
@@ -405,7 +405,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     site.silent = {"beta"}
     database = site.database()
     event = CampaignEvent(
-        kind=CampaignEventKind.CLUSTER,
+        kind=CampaignEventSubject.CLUSTER,
         code=CampaignEventCode.GET_JOBS,
         cluster="beta",
         opened_at=site.now - timedelta(seconds=silent_s),
@@ -429,7 +429,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
 def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
     database = site.database()
     event = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",

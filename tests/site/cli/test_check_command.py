@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaignClusters,
     ShownCampaigns,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published import PublishedClusterDrain
 from gridbridge.state import drains
@@ -81,7 +81,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
     published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published
+        ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published
     )
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
@@ -180,7 +180,7 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
 def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_: str, free: int) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
-    cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
+    cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     published_campaign_files.publish_campaign_value_by_class(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
@@ -217,7 +217,7 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     if is_drained:
         drains.make_cluster_drains_folder(published)
         drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
-    cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
+    cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
     published_campaign_files.publish_campaign_value_by_class(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")

@@ -15,19 +15,19 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcom
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
+    CampaignEventSubject,
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask, RebalancedTaskAttempt, TaskPreemption
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, RebalancedTaskAttempt, TaskPreemption
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
-    ShownTaskSendReasons,
-    TaskSendCause,
-    TaskSendReason,
+    ShownTaskSendExplanations,
+    TaskSendExplanation,
+    TaskSentOrUnsentCause,
 )
-from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.site import home_job_explanation
 from gridbridge.site.home_job_explanation import UntransferredHomeJob
 
@@ -47,11 +47,11 @@ SWEEP = ShownCampaign(
     failed=1,
     waiting=15,
 )
-SENT = PublishedTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
+SENT = PublishedCampaignTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
 REASONS = (
-    TaskSendReason(campaign=7, cluster="beta", cause=TaskSendCause.FULL, free_slots=1, slots=2),
-    TaskSendReason(campaign=7, cluster="gamma", cause=TaskSendCause.NO_ANSWER),
-    TaskSendReason(campaign=8, cluster="gamma", cause=TaskSendCause.NO_ANSWER),
+    TaskSendExplanation(campaign=7, cluster="beta", cause=TaskSentOrUnsentCause.FULL, free_slots=1, slots=2),
+    TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
+    TaskSendExplanation(campaign=8, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
 )
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job has to end there (0 tasks of campaigns wait there, 0 more may)",
@@ -79,7 +79,7 @@ def _published(tmp_path: Path) -> Path:
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
     published_campaign_files.publish_campaign_task_file(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
     published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
+        ShownTaskSendExplanations(at=NOON, reasons=REASONS), str(tmp_path)
     )
     return tmp_path
 
@@ -91,7 +91,7 @@ def show(published: Path, one: ShownCampaign) -> None:
 
 def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
     published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendReasons(at=datetime.now(UTC), reasons=REASONS), str(published)
+        ShownTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), str(published)
     )
 
     assert "may not run" not in why(published, "7").output
@@ -180,7 +180,7 @@ def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -
 def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> None:
     """By their events while those are open; once they are closed, as another campaign."""
     event = CampaignEvent(
-        kind=CampaignEventKind.TASK,
+        kind=CampaignEventSubject.TASK,
         code=CampaignEventCode.EXIT_ERROR,
         campaign=7,
         cluster="beta",
@@ -197,7 +197,9 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     )
     published_campaign_files.publish_campaign_value_by_class(events, str(published))
     assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r has them tried again")
-    refused = replace(event, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0)
+    refused = replace(
+        event, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0
+    )
     published_campaign_files.publish_campaign_value_by_class(replace(events, events=(event, refused)), str(published))
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
@@ -206,7 +208,7 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
     """And where its last words are."""
     events = tuple(
         CampaignEvent(
-            kind=CampaignEventKind.TASK,
+            kind=CampaignEventSubject.TASK,
             code=CampaignEventCode.EXIT_ERROR,
             campaign=7,
             cluster=name,
@@ -249,12 +251,12 @@ def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
 
 def test_each_cause_has_a_sentence() -> None:
     """A new cause needs one."""
-    assert SENTENCES.keys() == set(TaskSendCause)
+    assert SENTENCES.keys() == set(TaskSentOrUnsentCause)
 
 
 BLACKLIST = CampaignEvent(
     number=5,
-    kind=CampaignEventKind.CAMPAIGN,
+    kind=CampaignEventSubject.CAMPAIGN,
     code=CampaignEventCode.BLACKLIST,
     campaign=7,
     cluster="beta",
@@ -263,48 +265,48 @@ BLACKLIST = CampaignEvent(
     last_at=NOON,
 )
 SILENT = replace(
-    BLACKLIST, number=6, kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, campaign=0, cluster="gamma"
+    BLACKLIST, number=6, kind=CampaignEventSubject.CLUSTER, code=CampaignEventCode.GET_JOBS, campaign=0, cluster="gamma"
 )
 
 
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ({"cause": TaskSendCause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
+        ({"cause": TaskSentOrUnsentCause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
         (
-            {"cause": TaskSendCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
+            {"cause": TaskSentOrUnsentCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
             "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
         ),
         (
-            {"cause": TaskSendCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
+            {"cause": TaskSentOrUnsentCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
             "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
         ),
         (
-            {"cause": TaskSendCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
+            {"cause": TaskSentOrUnsentCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
             "its stress script says 0.9; nothing is sent there until that is below 0.8",
         ),
-        ({"cause": TaskSendCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
+        ({"cause": TaskSentOrUnsentCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
         (
-            {"cause": TaskSendCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
+            {"cause": TaskSentOrUnsentCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
-            {"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
+            {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
         (
             {
-                "cause": TaskSendCause.OTHERS_FIRST,
+                "cause": TaskSentOrUnsentCause.OTHERS_FIRST,
                 "free_slots": 1,
                 "order": CampaignPrecedenceReason.AGE,
                 "before": (10,),
             },
             "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
         ),
-        ({"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
+        ({"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
         (
-            {"cause": TaskSendCause.TOO_LARGE, "slots": 9, "all_slots": 4},
+            {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and all of the cluster has 4: none can start there",
         ),
     ],
@@ -321,7 +323,7 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
     )
-    cycle = ShownTaskSendReasons(at=NOON, reasons=(TaskSendReason(**known),))  # type: ignore[arg-type]
+    cycle = ShownTaskSendExplanations(at=NOON, reasons=(TaskSendExplanation(**known),))  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value_by_class(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
@@ -336,8 +338,8 @@ def test_each_order_has_a_sentence() -> None:
 
 def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
     """Of the attempt that counts, and of those beside it."""
-    copy = ShownSpeculativeAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
-    lost = ShownSpeculativeAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
+    copy = ShownCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
+    lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     published_campaign_files.publish_campaign_task_file(7, 0, tasks, str(published))
@@ -361,11 +363,11 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
 def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     """And two as two."""
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
-    known = {"cause": TaskSendCause.SENT, "sent": number, "free_slots": number}
+    known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number}
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
-    reason = TaskSendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
+    reason = TaskSendExplanation(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
+        ShownTaskSendExplanations(at=NOON, reasons=(reason,)), str(tmp_path)
     )
 
     lines = why(tmp_path, "7").output.splitlines()
@@ -381,9 +383,9 @@ def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
     )
-    reason = TaskSendReason(campaign=7, cluster="gamma", cause=TaskSendCause.SENT, sent=2, free_slots=2)
+    reason = TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.SENT, sent=2, free_slots=2)
     published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published)
+        ShownTaskSendExplanations(at=NOON, reasons=(reason,)), str(published)
     )
 
     lines = why(published, "7").output.splitlines()

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import JobRatioUpdate
-from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttemptsAtCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulingOffer:
+class ClusterOfferToScheduler:
     """A cluster that is offered to a campaign in one cycle, with its free capacity."""
 
     campaign: Campaign
@@ -33,11 +33,11 @@ class SchedulingOffer:
 class CampaignScheduler(Protocol):
     """A scheduler module: two functions of one offer, without other inputs."""
 
-    def to_start(self, offer: SchedulingOffer, /) -> int:
+    def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks to send to free slots."""
         ...
 
-    def to_wait(self, offer: SchedulingOffer, /) -> int:
+    def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many further tasks to send, which will wait at the cluster."""
         ...
 
@@ -54,7 +54,7 @@ class CampaignNearEnd:
     durations_s: Sequence[float]  # run times of ended tasks
     live: Sequence[LiveAttempt]  # live attempts; of each task all or none are listed
     made: Mapping[int, int]  # number of speculative attempts so far, by task
-    limits: FinalizeSection
+    limits: FinalizeSpeculationSection
     # clusters where a task failed, by task
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
@@ -62,6 +62,6 @@ class CampaignNearEnd:
 class SpeculationScheduler(Protocol):
     """A module with a function that chooses speculative attempts near a campaign's end."""
 
-    def choose_speculative_attempts(self, end: CampaignNearEnd, /) -> tuple[SpeculativeAttempts, ...]:
+    def choose_speculative_attempts(self, end: CampaignNearEnd, /) -> tuple[SpeculativeAttemptsAtCluster, ...]:
         """Return which tasks get a speculative attempt at which cluster."""
         ...

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
-from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttemptsAtCluster
 
 MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
 RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
 
 
-def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttempts, ...]:
+def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Return which tasks get a speculative attempt at which cluster, longest running first.
 
     A task gets one speculative attempt per cycle, and a second only when the first runs too long,
@@ -36,12 +36,14 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
             free[cluster] -= 1
             chosen.setdefault(cluster, []).append(task)
     return tuple(
-        SpeculativeAttempts(campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s))
+        SpeculativeAttemptsAtCluster(campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s))
         for name, tasks in chosen.items()
     )
 
 
-def is_campaign_near_end(unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSection) -> bool:
+def is_campaign_near_end(
+    unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
+) -> bool:
     """Say whether few tasks are left, or all were sent long ago.
 
     Few tasks are fewer than could start at once on the slots left by other campaigns.

@@ -1,13 +1,13 @@
 """Scheduler of test campaigns: one task per cluster, ever (CiGri scheduler specification)."""
 
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
 
 
-def to_start(offer: SchedulingOffer) -> int:
+def to_start(offer: ClusterOfferToScheduler) -> int:
     """Return 1 if no task was sent to the cluster yet and one task fits, else 0."""
     return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
 
-def to_wait(_: SchedulingOffer) -> int:
+def to_wait(_: ClusterOfferToScheduler) -> int:
     """Return 0: no task waits."""
     return 0

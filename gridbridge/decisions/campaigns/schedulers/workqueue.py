@@ -4,20 +4,20 @@ The job ratio says how many tasks go to free slots. The flood rate says how many
 wait, including the campaign's tasks that already wait at the cluster.
 """
 
-from gridbridge.decisions.campaigns.job_ratio_predictor import count_tasks_for_slots
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.job_ratio_predictor import count_tasks_by_job_ratio
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
 
 
-def to_start(offer: SchedulingOffer) -> int:
+def to_start(offer: ClusterOfferToScheduler) -> int:
     """Return the number of tasks that the job ratio gives; 0 without a job ratio."""
     if offer.predicted is None:
         return 0
     free_slots = offer.free_slots + offer.waiting * offer.slots
     ratio, slots = offer.predicted.ratio, max(1.0, offer.predicted.terms.slots)
-    return max(0, min(count_tasks_for_slots(ratio, free_slots, slots) - offer.waiting, offer.most))
+    return max(0, min(count_tasks_by_job_ratio(ratio, free_slots, slots) - offer.waiting, offer.most))
 
 
-def to_wait(offer: SchedulingOffer) -> int:
+def to_wait(offer: ClusterOfferToScheduler) -> int:
     """Return the number of tasks that may wait, within the limit of the offer."""
     if offer.predicted is None:
         return 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.advance_reservations import parse_reserved_slots, query_reserved_slots
+from gridbridge.batch.gridengine.advance_reservations import parse_advance_reserved_slots, query_advance_reserved_slots
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
@@ -42,22 +42,22 @@ def cell(folder: Path, body: str = "") -> GridEngineCellAccess:
 
 
 def test_slots_of_several_reservations_are_added_up() -> None:
-    assert parse_reserved_slots(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
+    assert parse_advance_reserved_slots(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
 
 
 def test_what_is_no_list_of_reservations_is_an_error() -> None:
     with pytest.raises(ParseError):
-        parse_reserved_slots(b"error: commlib error")
+        parse_advance_reserved_slots(b"error: commlib error")
 
 
 def test_a_cell_without_such_a_program_has_no_reservations(tmp_path: Path) -> None:
-    assert query_reserved_slots(cell(tmp_path)) == {}
+    assert query_advance_reserved_slots(cell(tmp_path)) == {}
 
 
 def test_a_cell_without_reservations_is_asked_once(tmp_path: Path) -> None:
     body = 'echo "$*" >>"$0.log"; echo "<qrstat/>"'
 
-    assert query_reserved_slots(cell(tmp_path, body)) == {}
+    assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
     assert (tmp_path / "qrstat.log").read_text() == "-u * -xml\n"
 
 
@@ -65,9 +65,9 @@ def test_a_reservation_that_is_over_when_it_is_asked_about_has_no_slots(tmp_path
     body = """[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
 printf 'Following advance reservations do not exist:\\n7\\n'; exit 1"""
 
-    assert query_reserved_slots(cell(tmp_path, body)) == {}
+    assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
 
 
 def test_no_answer_is_not_taken_for_no_reservation(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
-        query_reserved_slots(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))
+        query_advance_reserved_slots(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))

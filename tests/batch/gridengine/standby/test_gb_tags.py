@@ -23,4 +23,4 @@ VALUE = "<resourcevalue name='gb_tags' dominance='hf'>{}</resourcevalue>"
     ],
 )
 def test_a_host_has_the_tags_of_its_value(value: str, expected: dict[str, tuple[str, ...]]) -> None:
-    assert cell_host_tags.parse_host_tags(TOLD.format(value).encode()) == expected
+    assert cell_host_tags.parse_cell_host_tags(TOLD.format(value).encode()) == expected

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign import CampaignState as State
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SupersededAttempts
@@ -118,7 +118,7 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CampaignPlanExecutor(database, CycleStatisticsRecorder(database), clock, FailuresSection(), grid).do
+    return CampaignPlanExecutor(database, CycleStatisticsRecorder(database), clock, CampaignFailuresSection(), grid).do
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:

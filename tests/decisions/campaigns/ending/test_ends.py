@@ -9,14 +9,14 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     DELETED_BEFORE_START,
     ArrayWithMissingTasks,
     MissingAttemptJudge,
+    attempts_long_without_record,
     close_attempts_without_end,
-    dispute_overdue_future_ends,
-    judge_missing_attempts,
+    mark_future_ends_as_disputed,
+    outcomes_of_missing_attempts,
     select_attempts_still_alive,
     select_attempts_with_conflicting_ends,
-    select_unaccounted_attempts,
 )
-from gridbridge.decisions.campaigns.cycle_plan_transactions import split_plan_into_transactions
+from gridbridge.decisions.campaigns.cycle_plan_transactions import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
     """An accounting record comes some seconds later."""
     missing = {attempt(1): 0.0, attempt(2): 60.0, attempt(3): 61.0}
 
-    found = judge_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
+    found = outcomes_of_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
 
     told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
     assert told == [(1, TaskAttemptOutcome.PROGRAM_ERROR, 3, 5), (3, TaskAttemptOutcome.CANCELLED, None, None)]
@@ -65,27 +65,37 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("end", "wiped_for", "outcome"),
     [
-        (DELETED_BEFORE_START, CancellationReason.OVERFLOW, TaskAttemptOutcome.WIPED),
-        (DELETED_BEFORE_START, CancellationReason.WAITED, TaskAttemptOutcome.WIPED),
-        (DELETED_BEFORE_START, CancellationReason.NEVER_BEGAN, TaskAttemptOutcome.WIPED),
-        (JobEnd(signal=9), CancellationReason.WAITED, TaskAttemptOutcome.PREEMPTED),
-        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.WAITED, TaskAttemptOutcome.PREEMPTED),
-        (JobEnd(exit_status=0), CancellationReason.WAITED, TaskAttemptOutcome.SUCCESS),
-        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.OVERRAN, TaskAttemptOutcome.WALLTIME),
-        (JobEnd(exit_status=3), CancellationReason.OVERRAN, TaskAttemptOutcome.PROGRAM_ERROR),
-        (DELETED_BEFORE_START, CancellationReason.MOVED, TaskAttemptOutcome.MOVED),
-        (JobEnd(signal=9), CancellationReason.MOVED, TaskAttemptOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), CancellationReason.MOVED, TaskAttemptOutcome.CANCELLED),
+        (DELETED_BEFORE_START, NikitaDeletionReason.OVERFLOW, TaskAttemptOutcome.WIPED),
+        (DELETED_BEFORE_START, NikitaDeletionReason.WAITED, TaskAttemptOutcome.WIPED),
+        (DELETED_BEFORE_START, NikitaDeletionReason.NEVER_BEGAN, TaskAttemptOutcome.WIPED),
+        (JobEnd(signal=9), NikitaDeletionReason.WAITED, TaskAttemptOutcome.PREEMPTED),
+        (
+            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
+            NikitaDeletionReason.WAITED,
+            TaskAttemptOutcome.PREEMPTED,
+        ),
+        (JobEnd(exit_status=0), NikitaDeletionReason.WAITED, TaskAttemptOutcome.SUCCESS),
+        (
+            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
+            NikitaDeletionReason.OVERRAN,
+            TaskAttemptOutcome.WALLTIME,
+        ),
+        (JobEnd(exit_status=3), NikitaDeletionReason.OVERRAN, TaskAttemptOutcome.PROGRAM_ERROR),
+        (DELETED_BEFORE_START, NikitaDeletionReason.MOVED, TaskAttemptOutcome.MOVED),
+        (JobEnd(signal=9), NikitaDeletionReason.MOVED, TaskAttemptOutcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), NikitaDeletionReason.MOVED, TaskAttemptOutcome.CANCELLED),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
-    end: JobEnd, wiped_for: CancellationReason, outcome: TaskAttemptOutcome
+    end: JobEnd, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
     """What never started has lost nothing; what ended by itself ended so.
 
     What is moved is deleted only while it waits: who ended what began was somebody else.
     """
-    found = judge_missing_attempts({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)})
+    found = outcomes_of_missing_attempts(
+        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)}
+    )
 
     assert [one.outcome for one in found] == [outcome]
 
@@ -93,12 +103,12 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
 @pytest.mark.parametrize(
     ("held", "wiped_for", "outcome"),
     [
-        (CancellationReason.LEFT, CancellationReason.MOVED, TaskAttemptOutcome.MOVED),
-        (CancellationReason.NEVER_BEGAN, CancellationReason.WAITED, TaskAttemptOutcome.WIPED),
+        (NikitaDeletionReason.LEFT, NikitaDeletionReason.MOVED, TaskAttemptOutcome.MOVED),
+        (NikitaDeletionReason.NEVER_BEGAN, NikitaDeletionReason.WAITED, TaskAttemptOutcome.WIPED),
     ],
 )
 def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
-    held: CancellationReason, wiped_for: CancellationReason, outcome: TaskAttemptOutcome
+    held: NikitaDeletionReason, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = CampaignArray(
@@ -134,7 +144,7 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
     ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
 
-    found = judge_missing_attempts(missing, ends, 600, 60.0)
+    found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
 
     assert [one.exit_status for one in found] == [99, 199, None]
 
@@ -151,7 +161,7 @@ def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
     rest = {"finished": (7,), "again": (again,)}
     ended = (copies[0], of(3), of(0), of(2), copies[1])
 
-    found = split_plan_into_transactions(CampaignCyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+    found = split_cycle_plan_by_transaction(CampaignCyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
 
     assert found == (
         CampaignCyclePlan(ended=(of(0), *copies)),
@@ -160,15 +170,15 @@ def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
 
 
 def test_a_plan_without_ends_is_one_portion() -> None:
-    assert split_plan_into_transactions(CampaignCyclePlan(finished=(7,))) == (CampaignCyclePlan(finished=(7,)),)
+    assert split_cycle_plan_by_transaction(CampaignCyclePlan(finished=(7,))) == (CampaignCyclePlan(finished=(7,)),)
 
 
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
     """One of the records is forged: then nobody knows which."""
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
-    assert select_unaccounted_attempts(missing, {1: None}, 60.0) == (attempt(2),)
-    assert [one.place for one in judge_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
+    assert attempts_long_without_record(missing, {1: None}, 60.0) == (attempt(2),)
+    assert [one.place for one in outcomes_of_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
 
 
 @pytest.mark.parametrize(
@@ -197,10 +207,10 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = {1: AHEAD, 2: AHEAD}
 
-    found = judge_missing_attempts(missing, ends, 600, 60.0)
+    found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
 
     assert [(one.place, one.outcome) for one in found] == [(2, TaskAttemptOutcome.SUCCESS)]
-    assert select_unaccounted_attempts(missing, ends, 60.0) == (attempt(2),)
+    assert attempts_long_without_record(missing, ends, 60.0) == (attempt(2),)
 
 
 def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
@@ -208,11 +218,11 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = dict.fromkeys((1, 2), replace(AHEAD, end=None))
 
-    found = dispute_overdue_future_ends(missing, ends)
+    found = mark_future_ends_as_disputed(missing, ends)
 
     assert (found[1], found[2]) == (ends[1], None)
     assert select_attempts_with_conflicting_ends(missing, found) == (attempt(2),)
-    assert judge_missing_attempts(missing, found, 600, 60.0) == ()
+    assert outcomes_of_missing_attempts(missing, found, 600, 60.0) == ()
 
 
 @pytest.mark.parametrize(
@@ -252,7 +262,7 @@ def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
 
 def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
     judge = MissingAttemptJudge(
-        [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=CancellationReason.OVERRAN)}}, 60.0
+        [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.OVERRAN)}}, 60.0
     )
 
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
@@ -263,8 +273,8 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
 def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
     """Whether its cluster left or refused it: what nikita wished is over."""
     marks = {
-        2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED),
-        3: TaskDeletionMark(wiped_for=CancellationReason.MOVED),
+        2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED),
+        3: TaskDeletionMark(wiped_for=NikitaDeletionReason.MOVED),
     }
 
     found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks)

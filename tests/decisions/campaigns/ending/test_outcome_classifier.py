@@ -11,9 +11,9 @@ import pytest
 from gridbridge.batch.gridengine.accounting_file import settle_job_end
 from gridbridge.batch.oar.oar_output import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _end_of
-from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end
+from gridbridge.decisions.campaigns.attempt_ends import classify_job_end, outcome_of_task_nikita_deleted
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason
 from gridbridge.model.job import JobEnd, JobKillReason
 from gridbridge.model.remote_job_accounting import JobRunAccounting
 
@@ -106,7 +106,7 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome
     """It may have ended by itself before it was deleted."""
     found = classify_job_end(end, WALLTIME_S)
 
-    assert classify_deleted_task_end(end, found, CancellationReason.UNWANTED) is outcome
+    assert outcome_of_task_nikita_deleted(end, found, NikitaDeletionReason.UNWANTED) is outcome
 
 
 @pytest.mark.parametrize(

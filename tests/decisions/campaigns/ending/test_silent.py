@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ClusterCapacity
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CompetingAttempt
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
@@ -42,7 +42,7 @@ def decided(state: ArraySubmissionState, campaigns: CampaignState, **known: Any)
         campaigns=(one,),
         waiting={},
         arrays=(array(1, "beta", state), array(2, "gamma", state)),
-        room={"beta": ClusterCapacity(free_slots=0)},
+        room={"beta": ClusterCapacityForCampaigns(free_slots=0)},
         max_tasks=9,
         asked=frozenset({"beta", "gamma"}),
         at=NOON,
@@ -54,7 +54,7 @@ def decided(state: ArraySubmissionState, campaigns: CampaignState, **known: Any)
 def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: ArraySubmissionState) -> None:
     found = decided(state, CampaignState.CANCELLED)
     later = decided(
-        state, CampaignState.CANCELLED, room=dict.fromkeys(("beta", "gamma"), ClusterCapacity(free_slots=0))
+        state, CampaignState.CANCELLED, room=dict.fromkeys(("beta", "gamma"), ClusterCapacityForCampaigns(free_slots=0))
     )
 
     assert [one.cluster for one in found.deleted] == ["beta"]

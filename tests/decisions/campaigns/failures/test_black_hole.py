@@ -3,12 +3,12 @@
 import pytest
 
 from gridbridge.decisions.campaigns.cluster_success_records import find_black_hole_clusters
-from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 
 
-def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> ClusterSuccessRecord:
+def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> CampaignSuccessAtCluster:
     """Return how a campaign fared somewhere."""
-    return ClusterSuccessRecord(
+    return CampaignSuccessAtCluster(
         campaign=1, cluster=cluster, successes=len(durations_s), durations_s=durations_s, is_trusted=is_trusted
     )
 
@@ -47,6 +47,6 @@ def test_an_owner_who_knows_better_is_believed() -> None:
 
 def test_campaigns_are_not_compared() -> None:
     """Nor is a campaign at one cluster a sink, however short."""
-    other = ClusterSuccessRecord(campaign=2, cluster="gamma", durations_s=(60,) * 9)
+    other = CampaignSuccessAtCluster(campaign=2, cluster="gamma", durations_s=(60,) * 9)
 
     assert find_black_hole_clusters([record("beta", *[1] * 9), other]) == set()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
+from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,6 +51,6 @@ def test_what_was_noted_before_leaps_is_moved_by_them() -> None:
     """What was noted later is as old as it looks."""
     leaps = (leap(60), leap(3600, NOON + HOUR))
 
-    assert shift_by_clock_jumps(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)
-    assert shift_by_clock_jumps(NOON, leaps) == NOON + HOUR
-    assert shift_by_clock_jumps(NOON + HOUR, leaps) == NOON + HOUR
+    assert shift_past_time_by_clock_jumps(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)
+    assert shift_past_time_by_clock_jumps(NOON, leaps) == NOON + HOUR
+    assert shift_past_time_by_clock_jumps(NOON + HOUR, leaps) == NOON + HOUR

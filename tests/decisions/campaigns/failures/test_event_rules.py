@@ -8,10 +8,10 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.campaign_event_rules import (
-    campaigns_with_given_up_conflicts,
+    find_given_up_conflicting_ends,
     select_clusters_declared_lost,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist import repeat_campaign_event
+from gridbridge.decisions.campaigns.cluster_blacklist import repeat_event_with_longer_pause
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -24,15 +24,15 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
-    CampaignEventKind,
-    ClusterSuccessRecord,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
-    ClusterCapacity,
-    ListedTaskCounts,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
@@ -56,7 +56,7 @@ SWEEP = Campaign(
 def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     """Nobody should have to look into the runner's log for it."""
     one = CampaignEvent(
-        kind=CampaignEventKind.CAMPAIGN,
+        kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
         cluster="beta",
         opened_at=NOON,
@@ -115,18 +115,18 @@ def seen(**other: object) -> CampaignCycleSituation:
         "campaigns": (SWEEP,),
         "waiting": {1: 50},
         "arrays": (array(),),
-        "room": {name: ClusterCapacity(free_slots=4, max_slots=4) for name in CLUSTERS},
+        "room": {name: ClusterCapacityForCampaigns(free_slots=4, max_slots=4) for name in CLUSTERS},
         "asked": frozenset(CLUSTERS),
         "max_tasks": 100,
         "at": NOON,
-        "failures": FailuresSection(program_errors=3, probe_s=60, probe_max_s=200),
+        "failures": CampaignFailuresSection(program_errors=3, probe_s=60, probe_max_s=200),
     }
     return CampaignCycleSituation(**(known | other))  # type: ignore[arg-type]
 
 
 def event(code: CampaignEventCode, cluster: str = "beta", **other: object) -> CampaignEvent:
     """Return an open event of a campaign at a cluster."""
-    known = {"kind": CampaignEventKind.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
+    known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
     return CampaignEvent(number=9, code=code, cluster=cluster, **(known | other))  # type: ignore[arg-type]
 
 
@@ -150,7 +150,7 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
 
     assert (found.code, found.kind, found.tasks, found.first_task) == (
         CampaignEventCode.EXIT_ERROR,
-        CampaignEventKind.TASK,
+        CampaignEventSubject.TASK,
         2,
         1,
     )
@@ -185,19 +185,19 @@ def test_what_its_owner_cancelled_is_no_event(outcome: TaskAttemptOutcome, codes
 )
 def test_each_task_that_is_not_tried_again_says_why(outcome: TaskAttemptOutcome, code: CampaignEventCode) -> None:
     """Also one that has used up what its cause allows; as long as it has not, nothing is told."""
-    last = seen(ended=ended(outcome), failures=FailuresSection(**NO_TRIES))
+    last = seen(ended=ended(outcome), failures=CampaignFailuresSection(**NO_TRIES))
     first = seen(ended=ended(outcome))
     tried = {CampaignEventCode.EXIT_ERROR} & {code}
 
-    (found,) = (one for one in plan_campaign_cycle(last).changes.events if one.kind is CampaignEventKind.TASK)
+    (found,) = (one for one in plan_campaign_cycle(last).changes.events if one.kind is CampaignEventSubject.TASK)
     assert (found.code, found.cluster, found.tasks, found.first_task) == (code, "beta", 1, 0)
-    assert {one.code for one in told(first).values() if one.kind is CampaignEventKind.TASK} == tried
+    assert {one.code for one in told(first).values() if one.kind is CampaignEventSubject.TASK} == tried
 
 
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
     """A million of them are one line."""
     known = replace(
-        event(CampaignEventCode.EXIT_ERROR), kind=CampaignEventKind.TASK, exit_status=3, tasks=5, first_task=8
+        event(CampaignEventCode.EXIT_ERROR), kind=CampaignEventSubject.TASK, exit_status=3, tasks=5, first_task=8
     )
 
     found = told(seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE))
@@ -208,7 +208,7 @@ def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
 def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> None:
     """Three of them here; the row may have begun in an earlier cycle."""
     other = replace(SWEEP, number=2)
-    before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
+    before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(
         campaigns=(SWEEP, other), ended=ended(TaskAttemptOutcome.SIGNAL), records=(before,), waiting={1: 1, 2: 50}
     )
@@ -234,7 +234,7 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
 )
 def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[str, ...], expected: str) -> None:
     """It may be the host's fault, and its owner may tell the cluster's administrators."""
-    known = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
+    known = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
     failed = zip(ended(*[TaskAttemptOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
 
@@ -247,7 +247,7 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[
 )
 def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
     """In whatever order the ends came."""
-    before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
+    before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, between), records=(before,))
 
     assert CampaignEventCode.BLACKLIST not in told(look)
@@ -256,7 +256,7 @@ def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
 
 def test_a_task_that_lost_its_host_breaks_no_row() -> None:
     """It says nothing of the program."""
-    before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1)
+    before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=1)
     look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT), records=(before,))
 
     assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [2]
@@ -282,7 +282,7 @@ def test_tasks_that_no_cluster_could_start_are_told() -> None:
 
     assert found.keys() == {CampaignEventCode.SETUP_ERROR, CampaignEventCode.NOT_STARTED}
     one = found[CampaignEventCode.NOT_STARTED]
-    assert (one.kind, one.cluster, one.tasks, one.first_task) == (CampaignEventKind.TASK, "beta", 1, 0)
+    assert (one.kind, one.cluster, one.tasks, one.first_task) == (CampaignEventSubject.TASK, "beta", 1, 0)
 
 
 @pytest.mark.parametrize(("probes", "pause_s"), [(0, 120), (1, 200), (30, 200), (1000, 200)])
@@ -307,11 +307,15 @@ def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_e
 
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
     """Other arrays of the same try fail for the same reason."""
-    first = repeat_campaign_event(None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
-    second = repeat_campaign_event(
-        first, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, FailuresSection()
+    first = repeat_event_with_longer_pause(
+        None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, CampaignFailuresSection()
     )
-    third = repeat_campaign_event(second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, FailuresSection())
+    second = repeat_event_with_longer_pause(
+        first, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, CampaignFailuresSection()
+    )
+    third = repeat_event_with_longer_pause(
+        second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, CampaignFailuresSection()
+    )
 
     assert [(one.probes, one.until) for one in (first, second, third)] == [
         (0, NOON + MINUTE),
@@ -343,7 +347,9 @@ def test_no_pause_is_longer_than_the_longest() -> None:
     assert sent(look) == {"beta": 1, "gamma": 4}
     assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + 2 * MINUTE
     assert plan_campaign_cycle(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
-    again = repeat_campaign_event(pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
+    again = repeat_event_with_longer_pause(
+        pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, CampaignFailuresSection()
+    )
     assert again.until == NOON + 2 * MINUTE
 
 
@@ -385,11 +391,11 @@ def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
 
 def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
     """Until it answers."""
-    down = seen(room={"gamma": ClusterCapacity(free_slots=4)})
+    down = seen(room={"gamma": ClusterCapacityForCampaigns(free_slots=4)})
 
     found = told(down)[CampaignEventCode.GET_JOBS]
 
-    assert (found.kind, found.campaign, found.cluster) == (CampaignEventKind.CLUSTER, 0, "beta")
+    assert (found.kind, found.campaign, found.cluster) == (CampaignEventSubject.CLUSTER, 0, "beta")
     known = replace(found, number=3)
     assert told(replace(down, events=(known,))) == {}
     assert told(seen(events=(known,)))[CampaignEventCode.GET_JOBS].closed_at == NOON
@@ -397,7 +403,7 @@ def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
 
 def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed() -> None:
     """Nobody should have to look into the runner's log for it."""
-    room = {"gamma": ClusterCapacity(free_slots=4)}
+    room = {"gamma": ClusterCapacityForCampaigns(free_slots=4)}
     silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[CampaignEventCode.GET_JOBS]
     lost = [
         replace(event(code), why="c.1: no such thing")
@@ -411,18 +417,18 @@ def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed()
 def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
     """Nothing is asked of it meanwhile, and nothing goes on there."""
     begun = replace(array(2), state=ArraySubmissionState.INTENDED)
-    left = {"room": {"gamma": ClusterCapacity(free_slots=4)}, "asked": frozenset({"gamma"})}
+    left = {"room": {"gamma": ClusterCapacityForCampaigns(free_slots=4)}, "asked": frozenset({"gamma"})}
     gone = seen(**left, dropped=frozenset({"beta"}), arrays=(array(), begun))
 
     found = told(gone)[CampaignEventCode.DROPPED]
 
-    assert (found.kind, found.campaign, found.cluster) == (CampaignEventKind.CLUSTER, 0, "beta")
+    assert (found.kind, found.campaign, found.cluster) == (CampaignEventSubject.CLUSTER, 0, "beta")
     assert plan_campaign_cycle(gone).resumed == ()
     cancelled = replace(SWEEP, state=CampaignState.CANCELLED)
     assert plan_campaign_cycle(replace(gone, campaigns=(cancelled,))).deleted == ()
     known, silent = (
         replace(found, number=3),
-        event(CampaignEventCode.GET_JOBS, kind=CampaignEventKind.CLUSTER, campaign=0),
+        event(CampaignEventCode.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0),
     )
     assert told(replace(gone, events=(known,))) == {}
     assert told(replace(gone, events=(known, silent)))[CampaignEventCode.GET_JOBS].closed_at == NOON
@@ -439,21 +445,24 @@ def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_u
 
     found = told(look)[CampaignEventCode.DISPUTED]
 
-    assert (found.kind, found.cluster, found.tasks, found.first_task) == (*(CampaignEventKind.CAMPAIGN, "beta", 2), 1)
+    assert (found.kind, found.cluster, found.tasks, found.first_task) == (
+        *(CampaignEventSubject.CAMPAIGN, "beta", 2),
+        1,
+    )
     known = replace(found, number=3)
     assert told(replace(look, events=(known,))) == {}
     assert told(replace(look, events=(known,), disputed=three))[CampaignEventCode.DISPUTED].tasks == 3
     assert told(seen(events=(known,)))[CampaignEventCode.DISPUTED].closed_at == NOON
     assert told(seen(events=(known,), room={})).keys() == {CampaignEventCode.GET_JOBS}
     assert (
-        campaigns_with_given_up_conflicts([known]),
-        campaigns_with_given_up_conflicts([replace(known, until=NOON)]),
+        find_given_up_conflicting_ends([known]),
+        find_given_up_conflicting_ends([replace(known, until=NOON)]),
     ) == (set(), {(1, "beta")})
 
 
 def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
     """And only as long as the cluster is not back."""
-    known = event(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
+    known = event(CampaignEventCode.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
     said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
 
     assert select_clusters_declared_lost([known], both) == frozenset()
@@ -469,12 +478,16 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
     before, after = array(2, "gamma"), array(3, "gamma", NOON + 12 * MINUTE)
     upset = tuple(replace(one, wallclock_s=600) for one in ended(*[TaskAttemptOutcome.SUCCESS] * 4, array=2))
     known = {
-        "records": (ClusterSuccessRecord(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),),
+        "records": (CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),),
         "arrays": (array(), before, after),
         "at": NOON + 15 * MINUTE,
     }
     away = CampaignEvent(
-        kind=CampaignEventKind.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="gamma", opened_at=NOON, last_at=NOON
+        kind=CampaignEventSubject.CLUSTER,
+        code=CampaignEventCode.GET_JOBS,
+        cluster="gamma",
+        opened_at=NOON,
+        last_at=NOON,
     )
     now_back = seen(ended=upset, events=(away,), **known)
     was_back = seen(ended=upset, back_at={"gamma": NOON + 10 * MINUTE}, **known)
@@ -490,8 +503,8 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
 def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
     """Its successes are those that somebody should look at."""
     records = (
-        ClusterSuccessRecord(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),
-        ClusterSuccessRecord(campaign=1, cluster="gamma", successes=3, durations_s=(60,) * 3),
+        CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),
+        CampaignSuccessAtCluster(campaign=1, cluster="gamma", successes=3, durations_s=(60,) * 3),
     )
 
     look = seen(records=records)
@@ -586,10 +599,12 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
 
 @pytest.mark.parametrize(
     ("there", "told"),
-    [((ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),), ["1 array is deleted"]), ((), [])],
+    [((ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),), ["1 array is deleted"]), ((), [])],
     ids=["listed", "gone"],
 )
-def test_an_array_that_is_gone_is_not_told_to_be_deleted(there: tuple[ListedTaskCounts, ...], told: list[str]) -> None:
+def test_an_array_that_is_gone_is_not_told_to_be_deleted(
+    there: tuple[ListedCampaignTaskCounts, ...], told: list[str]
+) -> None:
     """Its cluster may take a submission late, and is asked all the same."""
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     look = seen(campaigns=(over,), arrays=(array(),), there=there)

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.task_retries import (
-    choose_clusters_to_avoid,
+    choose_clusters_retry_avoids,
     list_walltime_overrun_clusters,
     map_tasks_to_failed_clusters,
     may_retry_task,
     plan_task_retries,
 )
 from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 
 BOTH = {"beta", "gamma"}
-POLICY = FailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)
+POLICY = CampaignFailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)
 
 
 BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
@@ -113,7 +113,7 @@ def test_a_cluster_that_failed_a_task_is_avoided(
     now: AttemptOutcomeAtCluster, earlier: list[AttemptOutcomeAtCluster], clusters: set[str], expected: tuple[str, ...]
 ) -> None:
     """Where each has failed it, that is the last one; a lost place is nobody's fault."""
-    assert choose_clusters_to_avoid(now, earlier, clusters) == expected
+    assert choose_clusters_retry_avoids(now, earlier, clusters) == expected
 
 
 def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:

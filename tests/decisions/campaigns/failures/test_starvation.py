@@ -8,18 +8,18 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
+from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
-ROOM = ClusterCapacity(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
-IN_VAIN = ClusterSuccessRecord(campaign=1, cluster="beta", wiped_in_row=1)
+ROOM = ClusterCapacityForCampaigns(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
+IN_VAIN = CampaignSuccessAtCluster(campaign=1, cluster="beta", wiped_in_row=1)
 
 
 def seen(**known: object) -> CampaignCycleSituation:
@@ -64,7 +64,7 @@ def test_where_no_other_has_room_it_is_sent_there_again() -> None:
 
 
 def test_a_task_that_runs_there_is_a_good_sign() -> None:
-    runs = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=1)
+    runs = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=1)
 
     assert sent(seen(records=(IN_VAIN,), there=(runs,))) == ["beta"]
 

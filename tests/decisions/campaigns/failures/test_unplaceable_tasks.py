@@ -5,18 +5,22 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
+from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, TaskCountByExclusions
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    TaskCountByExclusions,
+)
 from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
-LARGE = ClusterCapacity(free_slots=0, max_slots=800, slots=800)
-SMALL = ClusterCapacity(free_slots=0, max_slots=4, slots=4)
-BARRED = {(1, "gamma"): BlacklistEntry.PROBE}
+LARGE = ClusterCapacityForCampaigns(free_slots=0, max_slots=800, slots=800)
+SMALL = ClusterCapacityForCampaigns(free_slots=0, max_slots=4, slots=4)
+BARRED = {(1, "gamma"): ClusterClosureOrProbe.PROBE}
 OVERRAN = {1: (TaskCountByExclusions(tasks=1, never=("beta",)),)}
 FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
 
@@ -36,12 +40,12 @@ FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
     ],
 )
 def test_whose_tasks_may_go_nowhere(
-    gamma: ClusterCapacity | None, known: dict[str, object], expected: bool | None
+    gamma: ClusterCapacityForCampaigns | None, known: dict[str, object], expected: bool | None
 ) -> None:
     assert has_unplaceable_tasks(WIDE, look(gamma, **known), {}) is expected
 
 
-def look(gamma: ClusterCapacity | None, **known: object) -> CampaignCycleSituation:
+def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> CampaignCycleSituation:
     """Return a cycle's look at the campaign, at beta and what there is of gamma."""
     room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
@@ -58,7 +62,7 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
-def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacity | None, is_over: bool) -> None:
+def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacityForCampaigns | None, is_over: bool) -> None:
     """Once, also while a cluster does not answer in between."""
     known = event(CampaignEventCode.NO_CLUSTER, "")
 

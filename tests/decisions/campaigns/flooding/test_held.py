@@ -7,27 +7,31 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 
 
-def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedTaskCounts:
+def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTaskCounts:
     """Return tasks that wait at beta."""
     known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
-    return ListedTaskCounts(campaign=number, cluster="beta", **known | counts)
+    return ListedCampaignTaskCounts(campaign=number, cluster="beta", **known | counts)
 
 
-def seen(free: int, *listed: ListedTaskCounts, **known: Any) -> CampaignCycleSituation:
+def seen(free: int, *listed: ListedCampaignTaskCounts, **known: Any) -> CampaignCycleSituation:
     """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
     whole = CampaignCycleSituation(
         campaigns=(BOBS, ALICES),
         waiting={1: 100, 2: 100},
         arrays=(),
         max_tasks=100,
-        room={"beta": ClusterCapacity(free_slots=free, max_slots=64, slots=64)},
+        room={"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)},
         there=listed,
     )
     return replace(whole, **known)
@@ -52,7 +56,7 @@ def sent(look: CampaignCycleSituation) -> dict[int, int]:
     ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
 )
 def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
-    listed: ListedTaskCounts, expected: dict[int, int]
+    listed: ListedCampaignTaskCounts, expected: dict[int, int]
 ) -> None:
     """Their own campaign gets no more for it: who holds tasks again and again floods nothing."""
     assert sent(seen(64, listed)) == expected
@@ -102,7 +106,7 @@ def test_only_what_could_start_tells_that_slots_are_not_free(counts: dict[str, i
 def test_what_may_wait_is_what_could_start(slots: int, counts: dict[str, int], expected: dict[int, int]) -> None:
     """Flood control counts all of those; of its own a campaign counts what is held, too."""
     bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
-    room = {"beta": ClusterCapacity(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
     look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))
 
     assert sent(look) == expected

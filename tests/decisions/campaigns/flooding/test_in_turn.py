@@ -8,16 +8,21 @@ import pytest
 
 from gridbridge.decisions.campaigns import campaign_cycle, nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity, JobRatio, ListedTaskCounts
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    JobRatio,
+    ListedCampaignTaskCounts,
+)
 from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
+    ArrayTaskDeletion,
     ArrayTasksInSameState,
     NikitaSituation,
     NikitaTimeouts,
 )
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
-ROOM = ClusterCapacity(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
+ROOM = ClusterCapacityForCampaigns(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
 PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
 
@@ -78,17 +83,17 @@ class Stuck:
             walltime_s=3600,
         )
 
-    def _there(self, number: int) -> ListedTaskCounts:
+    def _there(self, number: int) -> ListedCampaignTaskCounts:
         own = [one for one in self.parts if one.campaign == number]
         fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
         old = [one for one in own if (self.now - one.since).total_seconds() > SLOT_KEPT_S]
         waiting = _count(own)
-        return ListedTaskCounts(
+        return ListedCampaignTaskCounts(
             campaign=number, cluster="beta", waiting=waiting, listed=waiting, fresh=_count(fresh), old=_count(old)
         )
 
 
-def _is_of(part: ArrayTasksInSameState, wipe: ArrayCancellation) -> bool:
+def _is_of(part: ArrayTasksInSameState, wipe: ArrayTaskDeletion) -> bool:
     return (part.campaign, part.array) == (wipe.campaign, wipe.array)
 
 

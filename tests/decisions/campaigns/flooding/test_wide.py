@@ -10,11 +10,11 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import plan_nikita_
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    ClusterCapacity,
+    ClusterCapacityForCampaigns,
     FairShareInputs,
-    ListedTaskCounts,
+    ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, NikitaSituation
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, NikitaSituation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
 from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 
@@ -25,16 +25,16 @@ FAIRLY = FairShareInputs(by=FairShareUnit.USER)
 def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> CampaignCycleSituation:
     """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
-    beta = ClusterCapacity(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
+    beta = ClusterCapacityForCampaigns(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
     seen = CampaignCycleSituation(
         campaigns=ours, waiting=dict.fromkeys(campaigns, 50), arrays=(), max_tasks=100, room={"beta": beta}
     )
     return replace(seen, **known)  # type: ignore[arg-type]
 
 
-def there(number: int, waiting: int) -> ListedTaskCounts:
+def there(number: int, waiting: int) -> ListedCampaignTaskCounts:
     """Return tasks of a campaign that wait at beta."""
-    return ListedTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
+    return ListedCampaignTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
 def told(seen: CampaignCycleSituation) -> dict[int, int]:
@@ -128,4 +128,4 @@ def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     assert [(one.array, one.tasks) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
     assert [(one.array, one.tasks) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
     assert [(one.array, one.tasks) for one in wiping(narrow).wipes] == [(2, 5)]
-    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(CancellationReason.WAITED, 5)]
+    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(NikitaDeletionReason.WAITED, 5)]

@@ -10,19 +10,19 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
     MAX_REQUESTS,
     PREEMPTION_GRACE_S,
     describe_preemption,
-    find_blocked_requests,
-    group_victims_by_array,
+    find_blocked_local_requests,
     plan_preemptions,
+    preemption_deletions_by_array,
     recheck_preemption,
-    select_recently_served_requests,
+    requests_with_recent_preemption,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CellRequestsAndResources,
-    PreemptedTasks,
     QueueInstanceResources,
-    ResourceHolder,
+    RunningJobWithResources,
+    TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
 
@@ -31,10 +31,10 @@ OURS = {31: CampaignArrayJob(campaign=5, array=2)}
 PLACE = QueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
 
 
-def holder(task: int, **other: Any) -> ResourceHolder:
+def holder(task: int, **other: Any) -> RunningJobWithResources:
     """Return a best-effort task of array 31 on n1 that holds 1 of its memory."""
     known: dict[str, Any] = {"job": 31, "task": task, "host": "n1", "amounts": {"mem": 1}}
-    return ResourceHolder(**known | {"since": NOON, "makes_way": True} | other)
+    return RunningJobWithResources(**known | {"since": NOON, "makes_way": True} | other)
 
 
 def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
@@ -45,9 +45,9 @@ def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
 CELL = CellRequestsAndResources(asked=(asked(7), asked(8)), holders=(holder(1), holder(2), holder(3)), places=(PLACE,))
 
 
-def way(cell: CellRequestsAndResources, **other: Any) -> PreemptedTasks | None:
+def way(cell: CellRequestsAndResources, **other: Any) -> TasksPreemptedForRequest | None:
     """Return for whom tasks end at beta."""
-    return next(iter(plan_preemptions(find_blocked_requests("beta", cell, OURS, **other))), None)
+    return next(iter(plan_preemptions(find_blocked_local_requests("beta", cell, OURS, **other))), None)
 
 
 def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
@@ -63,9 +63,9 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
     assert describe_preemption(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
-    assert group_victims_by_array(found) == (
-        ArrayCancellation(
-            campaign=5, array=2, cluster="beta", wiped_for=CancellationReason.MADE_WAY, places=(range(3, 4),)
+    assert preemption_deletions_by_array(found) == (
+        ArrayTaskDeletion(
+            campaign=5, array=2, cluster="beta", wiped_for=NikitaDeletionReason.MADE_WAY, places=(range(3, 4),)
         ),
     )
 
@@ -86,7 +86,7 @@ def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
     [(holder(1, job=32),), (holder(1, makes_way=False),), (holder(1, since=None),)],
     ids=["somebody else's", "an ordinary task", "it has not begun"],
 )
-def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...]) -> None:
+def test_only_best_effort_tasks_of_ours_end(holders: tuple[RunningJobWithResources, ...]) -> None:
     """Whatever others hold."""
     assert ended(replace(CELL, holders=holders)) == []
 
@@ -100,8 +100,10 @@ def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...])
     ],
     ids=["deleted", "marked", "cancelled"],
 )
-def test_what_ends_already_is_enough(holders: tuple[ResourceHolder, ...], ours: dict[int, CampaignArrayJob]) -> None:
-    assert find_blocked_requests("beta", replace(CELL, holders=holders), ours) == ()
+def test_what_ends_already_is_enough(
+    holders: tuple[RunningJobWithResources, ...], ours: dict[int, CampaignArrayJob]
+) -> None:
+    assert find_blocked_local_requests("beta", replace(CELL, holders=holders), ours) == ()
 
 
 def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
@@ -119,7 +121,7 @@ def test_few_requests_are_looked_at_more_closely() -> None:
     """Each of them costs questions."""
     many = replace(CELL, asked=tuple(asked(job) for job in range(40, 60)))
 
-    assert len(find_blocked_requests("beta", many, OURS)) == MAX_REQUESTS
+    assert len(find_blocked_local_requests("beta", many, OURS)) == MAX_REQUESTS
 
 
 def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
@@ -128,9 +130,9 @@ def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
     after = NOON + timedelta(seconds=PREEMPTION_GRACE_S)
     tried = {first: (NOON,), second: (NOON - timedelta(days=1), NOON)}
 
-    assert select_recently_served_requests(tried, after - timedelta(seconds=1)) == {first, second}
-    assert select_recently_served_requests(tried, after) == {second}
-    assert select_recently_served_requests(tried, after + timedelta(seconds=PREEMPTION_GRACE_S)) == frozenset()
+    assert requests_with_recent_preemption(tried, after - timedelta(seconds=1)) == {first, second}
+    assert requests_with_recent_preemption(tried, after) == {second}
+    assert requests_with_recent_preemption(tried, after + timedelta(seconds=PREEMPTION_GRACE_S)) == frozenset()
     found = way(CELL, recent=frozenset({first}))
     assert found
     assert found.job == 8

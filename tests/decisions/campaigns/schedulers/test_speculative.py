@@ -11,9 +11,9 @@ from gridbridge.decisions.campaigns.schedulers import speculative
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import AT_THE_END, speculation_scheduler_of
 from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end, run_time_p95_s
-from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttemptsAtCluster
 from tests.decisions.campaigns.test_slot_distribution import campaign
 
 PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "campaign-schedulers.md"
@@ -34,7 +34,7 @@ def end(*tasks: LiveAttempt, **known: Any) -> CampaignNearEnd:
         "free": {"gamma": 2, "delta": 9, "beta": 4},
         "durations_s": tuple(range(1, 101)),
         "made": {},
-        "limits": FinalizeSection(),
+        "limits": FinalizeSpeculationSection(),
     }
     return CampaignNearEnd(live=tasks, **usual | known)
 
@@ -70,8 +70,10 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
         ),
         pytest.param(end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="not while the copy is young"),
         pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
-        pytest.param(end(live(7, 300), limits=FinalizeSection(copies=0)), {}, id="the site wants none"),
-        pytest.param(end(live(7, 300), limits=FinalizeSection(least_s=400)), {}, id="it ran for too short a time"),
+        pytest.param(end(live(7, 300), limits=FinalizeSpeculationSection(copies=0)), {}, id="the site wants none"),
+        pytest.param(
+            end(live(7, 300), limits=FinalizeSpeculationSection(least_s=400)), {}, id="it ran for too short a time"
+        ),
         pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few have ended"),
         pytest.param(end(live(7, 300), left=15), {}, id="as many are left as slots: it is not the end"),
         pytest.param(end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all were sent long ago"),
@@ -86,7 +88,7 @@ def test_a_copy_says_what_it_was_made_for() -> None:
     """The time is kept, so that `gridbridge why` can tell it."""
     (one,) = speculative.choose_speculative_attempts(end(live(7, 96)))
 
-    assert one == SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
+    assert one == SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float 
     ],
 )
 def test_when_a_campaign_is_at_its_end(left: int, unsent: int, free: int, sent_s: float, expected: bool) -> None:
-    assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSection()) is expected
+    assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSpeculationSection()) is expected
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,6 @@ def test_the_rule_of_the_manual_works() -> None:
     exec(texts[1], module)
 
     assert module["choose_speculative_attempts"](end(live(7, 4000))) == (
-        SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
+        SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
     )
     assert {CampaignType.DEFAULT} == set(AT_THE_END)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gridbridge.batch.oar import server_queries
-from gridbridge.batch.oar.oar_output import split_combined_answer
+from gridbridge.batch.oar.oar_output import split_combined_oar_answer
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
@@ -39,14 +39,14 @@ def took_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
     began = time.monotonic()
     told = gamma.grid.on(FAR, *question, user="gb_gamma").out
-    split_combined_answer(told.encode())
+    split_combined_oar_answer(told.encode())
     return time.monotonic() - began
 
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     """Neither the poller's question nor the balancer's takes notably longer for them."""
     server = OarServerAccess(timeout_s=LIMIT_S)
-    asked = (server_queries.nodes_and_jobs_query_command(server, (), ()), server_queries.demand_query_command(server))
+    asked = (server_queries.oar_status_query_command(server, (), ()), server_queries.oar_demand_query_command(server))
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
     after = [took_s(gamma, each) for each in asked]
