@@ -42,7 +42,7 @@ LINE = (
 INSIDE = """
 import json, os, subprocess, sys, time
 from dataclasses import replace
-from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
@@ -68,7 +68,7 @@ def qacct(job):
     assert f"jobnumber    {job}".encode() in done.stdout, done
     return time.perf_counter() - began
 
-cluster = Cluster(qmaster_port=1, execd_port=2)
+cluster = ClusterSection(qmaster_port=1, execd_port=2)
 clusters = {"alpha": cluster, "beta": replace(cluster, accounting=path)}
 policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 database = StateFile.open(f"sqlite:///{folder}/state.db")

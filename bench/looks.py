@@ -44,7 +44,7 @@ from datetime import datetime, timezone
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
 from gridbridge.campaigns.store import published_campaign_files as campaign_files
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
@@ -57,7 +57,7 @@ campaign = ShownCampaign(
 campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, campaign_files.A_FILE):
     ended = (
-        PublishedTask(
+        PublishedCampaignTask(
             number=task, attempt=1, outcome=TaskAttemptOutcome.SUCCESS,
             is_waiting=False, cluster="beta",
             job_id=part + 1, place=task - part + 1, exit_status=0, wallclock_s=60,

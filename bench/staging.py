@@ -47,9 +47,9 @@ try:
     subprocess.run(f"head -c {megabytes}M /dev/urandom >{folder}/big", shell=True, check=True)
     kinds = {
         "plain there": (there, lambda: plain(f"{folder}/big", f"{far}:gb-bench/")),
-        "there": (there, lambda: rsync.push_files(login, [f"{folder}/./big"], "gb-bench/", never)),
+        "there": (there, lambda: rsync.rsync_files_to_host(login, [f"{folder}/./big"], "gb-bench/", never)),
         "plain back": (back, lambda: plain(f"{far}:gb-bench/big", f"{folder}/back/")),
-        "back": (back, lambda: rsync.pull_files(login, ["big"], "gb-bench", back_folder, never)),
+        "back": (back, lambda: rsync.rsync_files_from_host(login, ["big"], "gb-bench", back_folder, never)),
     }
     tries = [{kind: how(act) for kind, (how, act) in kinds.items()} for _ in range(2)]
     print(json.dumps({kind: min(each[kind] for each in tries) for kind in kinds}))

@@ -187,7 +187,7 @@ if sys.argv[1] == "files":
 as_root.clear_caller_environment()
 try:
     print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
-except as_root.NameLookupFailed as error:
+except as_root.NameLookupFailure as error:
     print("not known")
 """
 MAIN = """

@@ -24,7 +24,7 @@ SERVICE = """
 import logging, os, sys
 from types import SimpleNamespace
 from gridbridge.program import service_process as process
-process.start_service_log(SimpleNamespace(site=SimpleNamespace(log_level="info")))
+process.start_service_log_on_stderr(SimpleNamespace(site=SimpleNamespace(log_level="info")))
 os.rename(sys.argv[1], f"{sys.argv[1]}.1")
 logging.info("event=second")
 """

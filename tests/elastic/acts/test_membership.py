@@ -234,7 +234,7 @@ def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: granted)
+    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_advance_reserved_slots", lambda _: granted)
 
     assert cell.look("n1").is_idle is is_idle
 
@@ -303,7 +303,9 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(mo
 @pytest.mark.parametrize(("granted", "is_idle"), [("all.q@n1.site", False), ("all.q@n11", True)], ids=["it", "another"])
 def test_a_host_with_reserved_slots_is_not_idle(monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
-    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: {granted: 2})
+    monkeypatch.setattr(
+        cell_host_membership.advance_reservations, "query_advance_reserved_slots", lambda _: {granted: 2}
+    )
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 
     assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

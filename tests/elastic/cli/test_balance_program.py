@@ -274,8 +274,8 @@ def test_a_source_that_fails_ends_a_round_with_75(tmp_path: Path, monkeypatch: p
 def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
-    monkeypatch.setattr(service, "become_account", lambda *_: None)
-    monkeypatch.setattr(service.service_process, "start_service_log", lambda _: None)
+    monkeypatch.setattr(service, "switch_process_to_account", lambda *_: None)
+    monkeypatch.setattr(service.service_process, "start_service_log_on_stderr", lambda _: None)
     with MomentaryPollerLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 

@@ -28,14 +28,14 @@ from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
-from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCellAccess
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
 settings = MachineBootstrapSection(
     steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
     people="alice bob", mounts="/etc/gridlab/mounts",
 )
-cell = GridEngineCell(
+cell = GridEngineCellAccess(
     root="/var/lib/gridengine", cell="alpha", qmaster_port="6444", execd_port="6445",
     binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
 )

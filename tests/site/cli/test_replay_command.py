@@ -98,7 +98,7 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
 ) -> None:
     """Both files have a decision 1."""
     asked = list[str]()
-    monkeypatch.setattr(service, "become_account", lambda account, *_: asked.append(account))
+    monkeypatch.setattr(service, "switch_process_to_account", lambda account, *_: asked.append(account))
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
     none = run(config, "--balancer", "1")
     own = JournalledDecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
