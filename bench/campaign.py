@@ -34,8 +34,8 @@ from bench import cycle, harvest, injection, kept_tasks, ledger, locks, question
 from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.tools import campaign_client
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

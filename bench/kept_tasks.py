@@ -17,12 +17,11 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

@@ -18,12 +18,11 @@ from sqlalchemy import Connection
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner import campaign_journal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner import campaign_runner
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, JobRatioRule
@@ -170,7 +169,7 @@ def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> N
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = campaign_journal.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
+    entry = campaign_runner.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
     assert entry
     DecisionJournal(database).keep(entry)
 

@@ -16,7 +16,7 @@ from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow

@@ -5,7 +5,7 @@ import pwd
 from collections.abc import Iterable
 from datetime import datetime
 
-from gridbridge.campaigns.tools import published_events_and_tasks
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published import PublishedClusterDrain
@@ -38,7 +38,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
 def _refuse_unknown(cluster: str, folder: str) -> None:
     service = published_json.read_all_published_files(folder).service
     queues = {route.cluster for route in service.routes} if service else set()
-    clusters = sorted(queues | {row.name for row in published_events_and_tasks.published_campaign_clusters(folder)})
+    clusters = sorted(queues | {row.name for row in campaign_client.published_campaign_clusters(folder)})
     if cluster not in clusters:
         names = ", ".join(clusters) or "none, for no poller or runner has told of one yet"
         raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")

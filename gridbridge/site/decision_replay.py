@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.nikita import task_deletion_cycle
+from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
@@ -34,8 +34,8 @@ PROGRAMS = MappingProxyType(
             ProgramDecisionReplay(
                 poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_starter_message
             ),
-            ProgramDecisionReplay(campaign_journal.RUNNER_PROGRAM, campaign_journal.replay_campaign_cycle_decision),
-            ProgramDecisionReplay(nikita_journal.NIKITA_PROGRAM, nikita_journal.replay_nikita_deletions),
+            ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
+            ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
             ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
             ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
         )

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.decisions.campaigns.admission_decision import apply_campaign_admission_rules
 from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
@@ -24,7 +24,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     """One changes, one refuses, and physics may do what it likes."""
     (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
-    rules = admission_rules.load_site_admission_rules(str(tmp_path), os.getuid())
+    rules = campaign_admission.load_site_admission_rules(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
 
     assert apply_campaign_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.nikita.nikita import NikitaDaemon
+from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
-from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_number_register
+from gridbridge.campaigns.store import campaign_file_verification, campaign_files, campaign_inbox
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
@@ -55,20 +54,20 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp"),
-    *("campaigns/store/campaign_files", "campaigns/store/campaign_number_register", "campaigns/store/campaign_inbox"),
+    *("campaigns/store/campaign_files", "campaigns/store/campaign_file_verification", "campaigns/store/campaign_inbox"),
 )
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
     *(
-        "campaigns/store/deleted_and_missing_task_rows",
-        "campaigns/store/clocks_at_last_nikita_cycle",
+        "campaigns/store/campaign_task_rows",
+        "campaigns/nikita/nikita_queries",
         "campaigns/store/campaign_files",
-        "campaigns/store/campaign_number_register",
+        "campaigns/store/campaign_file_verification",
     ),
 )
 MOVERS = (
     *("rebalance/mover/", "rebalance/replicas/", "rebalance/store/", "transfer/store/transfer_rows"),
-    "campaigns/store/deleted_and_missing_task_rows",
+    "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
 OWNERS = ("privileged/arrays/", "privileged/owner", "campaigns/store/root_ledger", "gridengine/submit")
@@ -468,7 +467,7 @@ def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str
     found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all()]
     database.close()
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
-    left = sorted(name for name in there if name != campaign_number_register.NAME)
+    left = sorted(name for name in there if name != campaign_file_verification.NAME)
     return [
         *check("the campaign", found, [(state, counts)]),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),

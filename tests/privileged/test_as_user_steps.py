@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState

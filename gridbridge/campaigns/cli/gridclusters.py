@@ -5,9 +5,14 @@ from datetime import datetime
 
 import click
 
-from gridbridge.campaigns.cli import relay_to_transfer_host
+from gridbridge.campaigns.cli import relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
+from gridbridge.campaigns.store import (
+    campaign_client,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
@@ -125,4 +130,4 @@ def _text(value: object) -> str:
 
 def main() -> None:
     """Run gridclusters, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(gridclusters, "gridclusters")
+    relay_and_runner_wait.run_here_or_on_transfer_host(gridclusters, "gridclusters")

@@ -2,10 +2,19 @@
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_and_runner_wait,
+)
 from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
-from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.store import (
+    campaign_client,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
+from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import VERBOSE, VERSION
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -92,10 +101,10 @@ def griddel(
         campaign, task = parse_campaign_dot_task(job)
         campaigns = (campaign,)
     try:
-        with runner_wait_messages.report_late_runner_answer("griddel"):
+        with relay_and_runner_wait.report_late_runner_answer("griddel"):
             answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_wait_messages.report_missing_runner_answer("griddel", error)
+        return relay_and_runner_wait.report_missing_runner_answer("griddel", error)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
@@ -123,4 +132,4 @@ def _is_task(word: str) -> bool:
 
 def main() -> None:
     """Run griddel, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)
+    relay_and_runner_wait.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

@@ -6,10 +6,19 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_and_runner_wait,
+)
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
-from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.store import (
+    campaign_client,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
+from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -123,12 +132,12 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hi
         output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        with runner_wait_messages.report_late_runner_answer("gridevents"):
+        with relay_and_runner_wait.report_late_runner_answer("gridevents"):
             answers = campaign_client.ask_runner_to_act_on_campaigns(
                 verb, numbers, of=tuple({event.campaign for event in events})
             )
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_wait_messages.report_missing_runner_answer("gridevents", error)
+        return relay_and_runner_wait.report_missing_runner_answer("gridevents", error)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             output.print_line(f"Event {number} closed")
@@ -157,7 +166,7 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 def main() -> None:
     """Run gridevents, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+    relay_and_runner_wait.run_here_or_on_transfer_host(gridevents, "gridevents", UNREACHABLE, changes=_changes)
 
 
 EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")

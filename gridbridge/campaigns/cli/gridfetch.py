@@ -6,9 +6,14 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, relay_to_transfer_host
+from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
+from gridbridge.campaigns.store import (
+    campaign_client,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.status_report import number_with_noun
@@ -35,7 +40,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
       gridfetch 12
       gridfetch 12 ~/results
     """
-    from gridbridge.campaigns.tools import own_task_outputs  # its imports are slow
+    from gridbridge.campaigns.cli import own_task_outputs  # its imports are slow
 
     campaign_client.require_published_files(folder)
     campaign = published_events_and_tasks.find_published_campaign(number, folder)
@@ -64,15 +69,15 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_to_transfer_host.RelayedCommandOutputFiles:
+def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_and_runner_wait.RelayedCommandOutputFiles:
     """Return the folders of the fetched files on the transfer host and on this host."""
     number = options["number"]
     to = options["to"]
-    return relay_to_transfer_host.RelayedCommandOutputFiles(
+    return relay_and_runner_wait.RelayedCommandOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 
 
 def main() -> None:
     """Run gridfetch, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)
+    relay_and_runner_wait.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)

@@ -4,9 +4,13 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_to_transfer_host, runner_wait_messages
-from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_and_runner_wait,
+)
+from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import ParseError
@@ -70,12 +74,12 @@ def gridnotify(
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        with runner_wait_messages.report_late_runner_answer("gridnotify"):
+        with relay_and_runner_wait.report_late_runner_answer("gridnotify"):
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_wait_messages.report_missing_runner_answer("gridnotify", error)
+        return relay_and_runner_wait.report_missing_runner_answer("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:
@@ -117,6 +121,6 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
 
 def main() -> None:
     """Run gridnotify, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(
+    relay_and_runner_wait.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

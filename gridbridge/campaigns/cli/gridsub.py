@@ -10,20 +10,23 @@ from gridbridge.campaigns.cli import (
     UNREACHABLE,
     gridsub_campaign_source,
     gridwait,
-    relay_to_transfer_host,
-    runner_wait_messages,
+    relay_and_runner_wait,
 )
-from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions, read_jdl_or_script
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.submission import admission_rules, qsub_directives
-from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import campaign_client, new_campaigns
-from gridbridge.campaigns.tools.campaign_client import (
+from gridbridge.campaigns.cli import gridsub_campaign_source as new_campaigns
+from gridbridge.campaigns.cli.gridsub_campaign_source import (
+    CampaignSourceOptions,
+    GridsubCampaignOptions,
+    read_jdl_or_script,
+)
+from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.campaign_client import (
     CampaignSubmissionRefusal,
     NoRunnerForRequest,
     RunnerAnswerTimeout,
 )
-from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.submission import campaign_admission, qsub_directives
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
@@ -201,12 +204,12 @@ def gridsub(
     except (ConfigError, ForeignOrMissingCampaignFile, CampaignSubmissionRefusal) as error:
         return _refused(error)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_wait_messages.report_missing_runner_answer("gridsub", error)
+        return relay_and_runner_wait.report_missing_runner_answer("gridsub", error)
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Submit the campaign of the command line, or from a login node's relay."""
-    if (again := typed.retry()) and (transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS)):
+    if (again := typed.retry()) and (transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
@@ -215,14 +218,14 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Submit a parsed campaign, or with --check preview its tasks."""
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
-    if transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         # modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
 
         return gridsub_check_preview.print_submission_check(parsed)
-    admitted = admission_rules.admit_campaign_by_site_rules(parsed)
+    admitted = campaign_admission.admit_campaign_by_site_rules(parsed)
     return _report(_submitted(admitted), admitted, options)
 
 
@@ -237,14 +240,14 @@ def _submitted(admitted: ParsedJdl) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    with runner_wait_messages.report_late_runner_answer("gridsub"):
+    with relay_and_runner_wait.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted)
 
 
 def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
-    if transfer_host := relay_to_transfer_host.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
@@ -260,9 +263,9 @@ def _go_on_adding(transfer_host: str, number: int, file: str | None, text: str |
 
 
 def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
-    more = [runner_wait_messages.stored_campaign_json(number, parsed)] if "--details" in options else []
+    more = [relay_and_runner_wait.stored_campaign_json(number, parsed)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = runner_wait_messages.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
+    status = relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, "--wait" in options)
 
 
@@ -282,7 +285,7 @@ def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
 
 def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     is_check = "--check" in options
-    return relay_to_transfer_host.run_on_transfer_host(
+    return relay_and_runner_wait.run_on_transfer_host(
         transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
     )
 

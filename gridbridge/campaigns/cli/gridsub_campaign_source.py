@@ -1,28 +1,187 @@
-"""Reads the campaign that gridsub's command line names: a JDL, a script, or added tasks."""
+"""that of new_campaigns (the file imports click, so it is in cli)"""
 
 import io
 import json
+import os
 import sys
 import tomllib
 from codecs import BOM_UTF8
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import click
 
-from gridbridge.campaigns.cli import runner_wait_messages
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.store import campaign_client, campaign_files
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
+from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.submission import campaign_admission, campaigns_without_jdl, jdl_and_task_files, jdl_reader
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission.jdl_and_task_files import FILE_BYTES, is_json_jdl
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import PARAMETERS
-from gridbridge.campaigns.submission.jdl_writer import is_json_jdl
-from gridbridge.campaigns.submission.task_per_line_file import FILE_BYTES
-from gridbridge.campaigns.tools import campaign_client, new_campaigns, published_events_and_tasks
-from gridbridge.campaigns.tools.campaign_client import CampaignSubmissionRefusal
-from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.cli import output
-from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.config.site import OF_KIND
+from gridbridge.errors import CommandLineMistake, ConfigError
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.model.status_report import number_with_noun
+from gridbridge.program import users_configuration
+from gridbridge.program.model_values_as_json import model_value_from_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridsubCampaignOptions:
+    """Options of gridsub for a campaign without a JDL."""
+
+    clusters: str = ""  # names such as a,b; empty: all clusters
+    resources: tuple[str, ...] = ()
+    name: str = ""
+    type_: str = CampaignType.DEFAULT.value
+    is_idempotent: bool = False
+    is_normal: bool = False
+
+
+def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
+    """Read a JDL; ConfigError lists all mistakes.
+
+    Unknown clusters are mistakes, except on a login node, where the site's clusters are unknown.
+    """
+    folder = os.path.dirname(path) or "."
+    return jdl_reader.parse_jdl(
+        path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
+    )
+
+
+def campaign_from_number_list(
+    numbers: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
+) -> ParsedJdl:
+    """Return a campaign that runs a command for each number; ConfigError lists all mistakes."""
+    return campaigns_without_jdl.campaign_with_task_per_number(numbers, words, _typed(options, path))
+
+
+def campaign_from_line_file(
+    file: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
+) -> ParsedJdl:
+    """Return a campaign that runs a command for each line; ConfigError lists all mistakes."""
+    return campaigns_without_jdl.campaign_with_task_per_line(file, words, _typed(options, path))
+
+
+def campaign_from_job_script(
+    file: str, text: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
+) -> ParsedJdl:
+    """Return a campaign that runs a job script; ConfigError lists all mistakes."""
+    return campaigns_without_jdl.campaign_of_job_script(file, text, words, _typed(options, path))
+
+
+def campaign_of_failed_tasks(
+    number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
+) -> ParsedJdl:
+    """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
+    campaign = campaign_client.find_published_campaign(number, published)
+    if not campaign:
+        raise ConfigError((f"no campaign {number}",))
+    tasks = campaign_client.finally_failed_tasks(campaign, published)
+    failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
+    header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
+    if not failed_tasks:
+        raise ConfigError((f"campaign {number}: no task of it has failed",))
+    before = model_value_from_json(header, Jdl)
+    jdl = replace(before, type=CampaignType(type_)) if type_ else before
+    return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
+
+
+def campaign_with_added_tasks(
+    number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
+) -> tuple[ParsedJdl, tuple[str, ...]]:
+    """Return an own campaign with all its tasks, and the new tasks alone."""
+    header, before = campaign_files.read_own_campaign_file(number, folder, is_run=True)
+    earlier = tuple(before)
+    lines = (
+        jdl_and_task_files.read_added_task_file(str(file))
+        if text is None
+        else jdl_and_task_files.parse_added_tasks_json("-J", text)
+    )
+    new = jdl_and_task_files.make_task_names_unique(lines, earlier)
+    notes = filter(
+        None, (jdl_and_task_files.renamed_tasks_warning(lines, new), jdl_and_task_files.unclosed_quote_warning(lines))
+    )
+    warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
+    return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
+
+
+def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
+    """Encode a parsed campaign for the transfer host."""
+    return campaign_files.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
+
+
+def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
+    """Decode a campaign from a login node; ConfigError for invalid data."""
+    first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
+    try:
+        return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
+    except Exception as error:  # the data is untrusted
+        raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
+
+
+def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the configured clusters that accept array jobs."""
+    from gridbridge.batch.batch_adapter_table import ADAPTERS
+
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
+
+
+def _site_clusters(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(users_configuration.load_config_or_one_in_force(path)[0].clusters))
+    except ConfigError:
+        return ()
+
+
+def _typed(options: GridsubCampaignOptions, path: str) -> CampaignWithoutJdlOptions:
+    words = (word.strip() for word in options.clusters.split(","))
+    chosen = tuple(dict.fromkeys(filter(None, words)))
+    _refuse_unknown(chosen, _site_clusters(path))
+    names = chosen or _campaign_clusters(path)
+    return CampaignWithoutJdlOptions(
+        clusters=names,
+        by_resource=_by_resource(names, path),
+        resources=options.resources,
+        name=options.name,
+        type_=CampaignType(options.type_),
+        is_idempotent=options.is_idempotent,
+        is_normal=options.is_normal,
+    )
+
+
+def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> None:
+    """Refuse unknown clusters, if this host knows the site's clusters."""
+    unknown = [name for name in named if site_clusters and name not in site_clusters]
+    if unknown:
+        listing = ", ".join(site_clusters)
+        raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
+
+
+def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
+    """Return the clusters where resources of `qsub -l` are requested by their own names."""
+    try:
+        policy, _ = users_configuration.load_config_or_one_in_force(path)
+    except ConfigError:
+        return frozenset()  # unknown kinds of clusters: ignored resources are reported
+    kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
+    return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
+
+
+def _campaign_clusters(path: str) -> tuple[str, ...]:
+    try:
+        return clusters_accepting_arrays(path)
+    except ConfigError as error:
+        raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
+
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -77,15 +236,15 @@ class CampaignSourceOptions:
             text = read_jdl_or_script(file)
             _refuse_jdl(file, text)
             _weigh_options(file, self.words[1:])
-            return new_campaigns.campaign_from_job_script(file, text, self.words[1:], self.wishes)
+            return campaign_from_job_script(file, text, self.words[1:], self.wishes)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
         if self.retried is not None:
-            return new_campaigns.campaign_of_failed_tasks(self.retried, self.type_ or "")
+            return campaign_of_failed_tasks(self.retried, self.type_ or "")
         source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else read_jdl_or_script(source)
-        return new_campaigns.read_jdl(source, text, self.wishes.type_)
+        return read_jdl(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
         """Raise a usage error unless the options name exactly one source of a campaign."""
@@ -99,9 +258,9 @@ class CampaignSourceOptions:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")
         if self.numbers is not None:
-            return new_campaigns.campaign_from_number_list(self.numbers, self.words, self.wishes)
+            return campaign_from_number_list(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return new_campaigns.campaign_from_line_file(file, self.words, self.wishes)
+        return campaign_from_line_file(file, self.words, self.wishes)
 
     def _refuse_wishes(self) -> None:
         if self.wishes != GridsubCampaignOptions(type_=self.wishes.type_):
@@ -161,7 +320,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
-        parsed, new = new_campaigns.campaign_with_added_tasks(number, path, text)
+        parsed, new = campaign_with_added_tasks(number, path, text)
     except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
@@ -169,16 +328,16 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
-    admission_rules.require_unchanged_by_site_rules(parsed)
+    campaign_admission.require_unchanged_by_site_rules(parsed)
     if is_check:
         output.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
         return 0
-    with runner_wait_messages.report_late_runner_answer("gridsub"):
+    with relay_and_runner_wait.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
     added = number_with_noun(len(new), "task")
-    more = [runner_wait_messages.stored_campaign_json(number, parsed)] if is_details else []
+    more = [relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
-    return runner_wait_messages.print_stored_submission(
+    return relay_and_runner_wait.print_stored_submission(
         "gridsub", lines, f"{added} more of campaign {number} are stored"
     )
 

@@ -6,10 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import REFUSED
-from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.store import (
+    campaign_client,
+    published_campaign_files,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
+from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
@@ -68,7 +73,7 @@ def preview_tasks_by_cluster(
 ) -> SubmissionPreview:
     """Return how many tasks of an admitted campaign each cluster would get now."""
     policy = _policy(admission.jdl, path)
-    admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
+    campaign_admission.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
@@ -192,7 +197,7 @@ def _policy(jdl: Jdl, path: str) -> Policy:
 
 def print_submission_check(parsed: ParsedJdl) -> int:
     """Print the admission rules that applied and the clusters; return 1 for a refusal."""
-    admission = admission_rules.apply_site_admission_rules(parsed)
+    admission = campaign_admission.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
             output.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")

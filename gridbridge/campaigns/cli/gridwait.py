@@ -5,8 +5,13 @@ from collections.abc import Callable
 
 import click
 
-from gridbridge.campaigns.cli import relay_to_transfer_host
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
+from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.store import (
+    campaign_client,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -36,7 +41,7 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 def main() -> None:
     """Run gridwait, here or relayed to the transfer host."""
-    relay_to_transfer_host.run_here_or_on_transfer_host(gridwait, "gridwait")
+    relay_and_runner_wait.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 
 PAUSE_S = 1.0

@@ -1,9 +1,6 @@
-"""Collects the state that nikita decides on: listed tasks, blocked requests, clock jumps.
+"""that of nikita_queries"""
 
-A cluster is asked for blocked requests only while campaign tasks run in its best-effort queues and
-other jobs wait at that cluster.
-"""
-
+import json
 import logging
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
@@ -13,8 +10,8 @@ from itertools import groupby
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
-from gridbridge.campaigns.store import campaign_files, clocks_at_last_nikita_cycle
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import LocalJobPreemptionRows, Marked
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
@@ -42,7 +39,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.shell import local_host_facts as host
-from gridbridge.shell import poller_lock
+from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -233,7 +230,7 @@ class HostClockJumpDetector:
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
-        before = clocks_at_last_nikita_cycle.read_nikita_host_clocks(self._path)
+        before = read_nikita_host_clocks(self._path)
         now = HostClockReadings(boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s())
         self._seen = record_clock_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
@@ -244,7 +241,7 @@ class HostClockJumpDetector:
         """Save the clock readings, so that the next cycle does not detect the jumps again."""
         try:
             if self._seen:
-                clocks_at_last_nikita_cycle.save_nikita_host_clocks(self._seen, self._path)
+                save_nikita_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 
@@ -283,3 +280,32 @@ class NikitaCancelRequestHandler:
         except Exception as error:
             _log.warning("event=not_taken_now token=%s why=%r", request.token, describe_error(error))
             return False
+
+
+MAX_BYTES = 1 << 20
+
+
+def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
+    """Save the clocks; StateError if the disk is full."""
+    table = {
+        "boot": clocks.boot,
+        "wall": clocks.wall.isoformat(),
+        "steady_s": clocks.steady_s,
+        "leaps": [[jump.at.isoformat(), jump.by_s] for jump in clocks.leaps],
+    }
+    safe_files.replace_file_atomically(path, json.dumps(table).encode())
+
+
+def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
+    """Read the saved clocks; None if there is no readable file."""
+    try:
+        table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
+        leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
+        return HostClockReadings(
+            boot=str(table["boot"]),
+            wall=datetime.fromisoformat(table["wall"]),
+            steady_s=float(table["steady_s"]),
+            leaps=tuple(ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
+        )
+    except (OSError, StateError, ValueError, KeyError, TypeError):
+        return None

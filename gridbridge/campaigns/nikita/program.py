@@ -12,6 +12,6 @@ def main() -> None:
 
 
 def _load() -> CampaignProgramFactory:
-    from gridbridge.campaigns.nikita.nikita import NikitaDaemon
+    from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 
     return NikitaDaemon

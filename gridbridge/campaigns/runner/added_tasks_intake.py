@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
-from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TasksAddedToCampaign

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from gridbridge.campaigns.acts.array_submission import (
+from gridbridge.campaigns.runner.array_commands_as_owner import (
     EndedCampaignRefusal,
     PermanentArrayRefusal,
     RootCampaignRefusal,
@@ -27,7 +27,7 @@ from gridbridge.shell.clock import Clock
 class CampaignArrayCommands(Protocol):
     """Commands on campaign arrays at clusters; each can safely be repeated.
 
-    campaigns/acts/array_submission implements the protocol.
+    campaigns/runner/array_commands_as_owner implements the protocol.
     """
 
     def send(

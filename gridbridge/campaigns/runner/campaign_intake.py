@@ -21,12 +21,15 @@ from gridbridge.campaigns.runner.owner_requests import (
     ignore_campaigns_to_change,
 )
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
-from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
-from gridbridge.campaigns.submission import admission_rules
-from gridbridge.campaigns.submission.jdl_limits import campaign_file_jdl_mismatch, jdl_limit_violation
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission.campaign_admission import (
+    campaign_file_jdl_mismatch,
+    jdl_limit_violation,
+)
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
@@ -71,7 +74,7 @@ class CampaignAndRequestIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = admission_rules.load_site_admission_rules,
+        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = campaign_admission.load_site_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: CampaignRunnerSection = USUAL,
         begin: Begin = ignore_campaigns_to_change,

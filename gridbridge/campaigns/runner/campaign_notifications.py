@@ -7,11 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from gridbridge.campaigns.acts import stress_and_mail_programs
+from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
+from gridbridge.campaigns.store.event_and_subscription_rows import (
+    EventAndSuccessRecordRows,
+    NotificationSubscriptionRows,
+)
 from gridbridge.decisions.campaigns import notification_composition as rules
 from gridbridge.decisions.campaigns.notification_composition import is_notify_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error

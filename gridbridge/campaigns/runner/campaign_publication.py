@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import campaign_capacity_by_cluster as room_of
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
+    campaign_capacity_by_cluster as room_of,
+)
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents

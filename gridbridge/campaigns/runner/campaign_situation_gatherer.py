@@ -8,40 +8,37 @@ import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from gridbridge.campaigns.acts import array_submission as at_clusters
-from gridbridge.campaigns.acts import stress_and_mail_programs
-from gridbridge.campaigns.runner.campaign_straggler_finder import (
-    CampaignStragglerFinder,
-    earlier_live_attempt_positions,
-)
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
+from gridbridge.campaigns.runner import array_commands_as_owner as at_clusters
+from gridbridge.campaigns.runner import stress_and_mail_programs
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
+    ClusterArrayLimitCache,
+    ClusterSnapshotFetcher,
     arrays_with_all_tasks_waiting,
     campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
     elapsed_seconds_of_running_tasks,
+    query_array_task_ends,
+    query_live_task_indices,
     running_task_indices,
     task_indices_in_snapshot,
 )
-from gridbridge.campaigns.runner.cluster_queries import (
-    ClusterArrayLimitCache,
-    ClusterSnapshotFetcher,
-    query_array_task_ends,
-    query_live_task_indices,
+from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
+    CampaignStragglerFinder,
+    MissingAttemptTracker,
+    earlier_live_attempt_positions,
 )
-from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
-from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerStateComparison
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+from gridbridge.campaigns.store.campaign_task_rows import (
     Marked,
     TaskDeletionMarkRows,
     TaskMissingAtClusterRows,
 )
-from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (
     NO_CANCELLATION_MARKS,
     ArrayWithMissingTasks,

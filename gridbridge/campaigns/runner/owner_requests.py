@@ -11,15 +11,17 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
-from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CycleStatisticsRecorder,
+    TaskAndCampaignEndRecorder,
+)
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
-from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
 from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.errors import GridbridgeError
@@ -120,7 +122,7 @@ class CampaignOwnerRequestHandler:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        take_up: Callable[[int, str], None] = array_submission.reopen_campaign_in_root_ledger,
+        take_up: Callable[[int, str], None] = array_commands_as_owner.reopen_campaign_in_root_ledger,
         begin: Begin = ignore_campaigns_to_change,
         register: CampaignNumberRegister | None = None,
     ) -> None:

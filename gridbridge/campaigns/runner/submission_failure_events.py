@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gridbridge.campaigns.acts.array_submission import (
+from gridbridge.campaigns.runner.array_commands_as_owner import (
     EndedCampaignRefusal,
     PermanentArrayRefusal,
     RootCampaignRefusal,
@@ -15,10 +15,10 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import TaskAndCampaignEndRecorder
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
 from gridbridge.decisions.campaigns.cluster_blacklist import (
     OpenCampaignEventsInCycle,

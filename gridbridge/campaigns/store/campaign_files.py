@@ -19,7 +19,10 @@ from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox as picked
-from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
+from gridbridge.campaigns.store.campaign_file_verification import (
+    MAX_FIRST_BYTES,
+    first_line_of_campaign_file,
+)
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb

@@ -1,13 +1,12 @@
-"""The tables of campaigns, their arrays, waiting and added tasks, and all attempts."""
+"""that of campaign_rows"""
 
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, exists, func, insert, or_, select, update
 
-from gridbridge.campaigns.store import campaign_queries as queries
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -21,11 +20,15 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import (
+    ARRAY,
     ARRAYS,
     ATTEMPTS,
     CAMPAIGNS,
     DONE,
+    IS_GOING,
+    IS_OPEN,
     PARTS,
     WAITING,
     campaign_from_row,
@@ -71,49 +74,49 @@ class CampaignRows:
 
     def last_number(self) -> int:
         """Return the highest campaign number; 0 if there is no campaign."""
-        return int(self._database.rows(queries.LAST_NUMBER)[0]["number"] or 0)
+        return int(self._database.rows(LAST_NUMBER)[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
         """Return the campaign with a number; None if there is none."""
-        return next(iter(self._select(queries.ONE, number=number)), None)
+        return next(iter(self._select(ONE, number=number)), None)
 
     def of_token(self, token: str) -> Campaign | None:
         """Return the campaign of the file with this token; None if there is none."""
-        return next(iter(self._select(queries.BY_TOKEN, token=token)), None)
+        return next(iter(self._select(BY_TOKEN, token=token)), None)
 
     def all(self) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number."""
-        return self._select(queries.BY_NUMBER)
+        return self._select(BY_NUMBER)
 
     def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number, with the outline of its JDL.
 
         `outlines` is a cache by campaign number, which this call fills. A JDL never changes.
         """
-        rows = [dict(row) for row in self._database.rows(queries.BRIEFLY)]
+        rows = [dict(row) for row in self._database.rows(BRIEFLY)]
         new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
             numbers = new[begin : begin + AT_A_TIME]
-            for row in self._database.rows(queries.JDLS, numbers=numbers):
+            for row in self._database.rows(JDLS, numbers=numbers):
                 outlines[row["number"]] = jdl_from_json(row["jdl"]).outline
         return tuple(campaign_from_row(row | {"jdl": outlines[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return campaigns with waiting or possibly live tasks or epilogues, by number."""
-        return self._select(queries.UNFINISHED)
+        return self._select(UNFINISHED)
 
     def is_unfinished(self, number: int) -> bool:
         """Return whether a campaign has waiting or possibly live tasks or epilogues."""
-        return bool(self._database.rows(queries.ONE_UNFINISHED, number=number))
+        return bool(self._database.rows(ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
         """Return the number of waiting tasks by campaign, without campaigns that have none."""
-        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(queries.WAITING_COUNTS)}
+        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(WAITING_COUNTS)}
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Count by campaign the waiting tasks that avoid the same clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
-        for row in self._database.rows(queries.KEPT_OFF):
+        for row in self._database.rows(KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
             kind = TaskCountByExclusions(tasks=int(row["tasks"]), avoid=avoid, never=never)
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
@@ -121,28 +124,28 @@ class CampaignRows:
 
     def open_arrays(self) -> tuple[CampaignArray, ...]:
         """Return the arrays with possibly live tasks, oldest first in each campaign."""
-        return self._arrays(queries.OPEN_ARRAYS)
+        return self._arrays(OPEN_ARRAYS)
 
     def arrays_of(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Return every array of a campaign."""
-        return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
+        return self._arrays(OF_CAMPAIGN, campaign=campaign)
 
     def waiting_of(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the waiting tasks of a campaign, the most urgent first."""
-        rows = self._database.rows(queries.NEXT_WAITING, campaign=campaign)
+        rows = self._database.rows(NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return the seconds that recently ended tasks took, by cluster."""
         durations: dict[str, list[float]] = {}
-        for row in self._database.rows(queries.DURATIONS, campaign=campaign):
+        for row in self._database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
     def pending(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
         """Return the unfinished attempts of an array, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        rows = map(dict, self._database.rows(queries.PENDING, **of))
+        rows = map(dict, self._database.rows(PENDING, **of))
         return tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
 
     def intend(
@@ -165,7 +168,7 @@ class CampaignRows:
         copies_beyond_s: int | None = None,
     ) -> CampaignArray:
         """Insert a new array with these attempts; the caller holds a transaction."""
-        rows = self._database.rows(queries.LAST_ARRAY, campaign=campaign)
+        rows = self._database.rows(LAST_ARRAY, campaign=campaign)
         array = CampaignArray(
             campaign=campaign,
             number=(rows[0]["number"] or 0) + 1,
@@ -194,7 +197,7 @@ class CampaignRows:
         """Record the outcomes of attempts."""
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
-            self._database.execute(queries.ENDED, rows)
+            self._database.execute(ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: WaitingTaskRange) -> None:
         """Add tasks to the waiting tasks of a campaign."""
@@ -204,7 +207,7 @@ class CampaignRows:
     def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         """Remove these batches from the waiting tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
-            self._database.execute(queries.TAKEN, rows)
+            self._database.execute(TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
         """Remove all waiting tasks of a campaign."""
@@ -226,7 +229,7 @@ class CampaignRows:
 
     def has_done(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
-        return bool(self._database.rows(queries.IS_DONE, token=token, campaign=campaign))
+        return bool(self._database.rows(IS_DONE, token=token, campaign=campaign))
 
     def note_done(self, token: str, campaign: int, at: datetime) -> None:
         """Record an executed request, in the transaction that executes it."""
@@ -242,7 +245,7 @@ class CampaignRows:
 
         The campaigns have numbers above `after`, in ascending order.
         """
-        query = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
+        query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self._database.rows(query))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
@@ -252,7 +255,7 @@ class CampaignRows:
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
         """Return unpurged campaigns that ended before a time, the oldest end first."""
-        return tuple(row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment))
+        return tuple(row["number"] for row in self._database.rows(ENDED_BEFORE, moment=moment))
 
     def _take(self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]) -> list[tuple[int, int]]:
         """Remove the most urgent waiting tasks of each kind; return tasks with attempts."""
@@ -262,7 +265,7 @@ class CampaignRows:
 
     def _take_of(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
-        query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
+        query = NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
         for row in self._database.rows(query, campaign=campaign):
@@ -275,7 +278,7 @@ class CampaignRows:
             if len(attempts) == kind.tasks:
                 break
         if consumed:
-            self._database.execute(queries.TAKEN, consumed)
+            self._database.execute(TAKEN, consumed)
         self.wait_again(campaign, *remainders)
         return attempts
 
@@ -354,3 +357,84 @@ class AddedTaskRows:
             self._campaigns.wait_again(campaign.number, waiting)
             of = FORECASTS.c.campaign == campaign.number
             self._database.execute(delete(FORECASTS).where(of))
+
+
+ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # columns set at an attempt's end
+
+CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
+ATTEMPT = tuple(ATTEMPTS.c)
+BY_NUMBER = select(*CAMPAIGN).order_by(CAMPAIGNS.c.number)
+BRIEFLY = select(*(column for column in CAMPAIGN if column.name != "jdl")).order_by(CAMPAIGNS.c.number)
+JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True)))
+ONE = BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
+BY_TOKEN = BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
+UNFINISHED = BY_NUMBER.where(or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN))))
+ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
+    CAMPAIGNS.c.number == bindparam("number"),
+    or_(IS_GOING, exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), IS_OPEN))),
+)
+OPEN_ARRAYS = select(*ARRAY).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
+OF_ARRAY = and_(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array"))
+PENDING = select(*ATTEMPT).where(OF_ARRAY, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING).order_by(ATTEMPTS.c.place)
+RAN = (
+    TaskAttemptOutcome.SUCCESS,
+    TaskAttemptOutcome.PROGRAM_ERROR,
+    TaskAttemptOutcome.SIGNAL,
+    TaskAttemptOutcome.WALLTIME,
+)
+DURATIONS = (
+    select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
+    .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
+    .where(
+        ATTEMPTS.c.campaign == bindparam("campaign"),
+        # `+ 0` keeps SQLite from a range scan of the key, so that it reads the last arrays first
+        ATTEMPTS.c.task + 0 < FIRST_PROLOGUE_TASK,
+        ATTEMPTS.c.outcome.in_(RAN),
+        ATTEMPTS.c.wallclock_s.is_not(None),
+    )
+    .order_by(ATTEMPTS.c.array.desc())
+    .limit(600)
+)
+ENDED = (
+    update(ATTEMPTS)
+    .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
+    .values({key: bindparam(f"of_{key}") for key in ENDING})
+)
+WAITING_COUNTS = select(WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")).group_by(
+    WAITING.c.campaign
+)
+KEPT_OFF = (
+    select(
+        WAITING.c.campaign,
+        WAITING.c.avoid,
+        WAITING.c.never,
+        func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks"),
+    )
+    .where(or_(WAITING.c.avoid != "", WAITING.c.never != ""))
+    .group_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+    .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+)
+NEXT_WAITING = (
+    select(*(WAITING.c[field.name] for field in fields(WaitingTaskRange)))
+    .where(WAITING.c.campaign == bindparam("campaign"))
+    .order_by(WAITING.c.priority.desc(), WAITING.c.first)
+)
+TAKEN = delete(WAITING).where(WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first"))
+OF_CAMPAIGN = select(*ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
+UNNOTED = (
+    select(CAMPAIGNS.c.number)
+    .where(
+        CAMPAIGNS.c.ended_at.is_not(None),
+        CAMPAIGNS.c.state.in_((CampaignState.TERMINATED, CampaignState.CANCELLED)),
+        ~CAMPAIGNS.c.is_end_noted,
+    )
+    .order_by(CAMPAIGNS.c.number)
+)
+IS_DONE = select(DONE.c.campaign).where(DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign"))
+ENDED_BEFORE = (
+    select(CAMPAIGNS.c.number)
+    .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
+    .order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
+)
+LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
+LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == bindparam("campaign"))

@@ -14,6 +14,16 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
+from gridbridge.campaigns.submission.jdl_and_task_files import (
+    NO_LINE,
+    JdlKeyLines,
+    TaskFileReader,
+    is_json_jdl,
+    locate_jdl_keys,
+    make_task_names_unique,
+    renamed_tasks_warning,
+    unclosed_quote_warning,
+)
 from gridbridge.campaigns.submission.jdl_value_parsers import (
     COMMANDS,
     DATASETS,
@@ -38,14 +48,6 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
     regex_text_parser,
     require_normal_cigri_jobs_type,
     translate_cigri_macros,
-)
-from gridbridge.campaigns.submission.jdl_writer import JdlKeyLines, is_json_jdl, locate_jdl_keys
-from gridbridge.campaigns.submission.task_per_line_file import (
-    NO_LINE,
-    TaskFileReader,
-    make_task_names_unique,
-    renamed_tasks_warning,
-    unclosed_quote_warning,
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset

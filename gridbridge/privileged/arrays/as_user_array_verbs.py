@@ -96,7 +96,7 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
     the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
     unreadable now.
     """
-    from gridbridge.campaigns.store.root_campaign_file_reader import (
+    from gridbridge.campaigns.store.campaign_file_verification import (
         RootVerifiedCampaignFiles,
         uid_blocking_campaign_file,
     )

@@ -3,7 +3,7 @@
 import json
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
-from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
 from gridbridge.model.campaigns.requested_host_properties import (

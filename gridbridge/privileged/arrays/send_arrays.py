@@ -9,7 +9,7 @@ are released, so that the next call knows all running tasks after a kill.
 import time
 from contextlib import contextmanager
 
-from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner

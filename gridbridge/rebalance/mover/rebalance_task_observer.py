@@ -8,10 +8,10 @@ from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.acts.array_submission import snapshot_without_foreign_jobs
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode

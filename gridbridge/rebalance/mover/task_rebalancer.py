@@ -9,7 +9,7 @@ transfer queue's task is recalled by the poller.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_placement
 from gridbridge.decisions.rebalance.waiting_task_placement import drop_all_planned_moves, recheck_waiting_task_moves
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason

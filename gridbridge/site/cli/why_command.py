@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import click
 
-from gridbridge.campaigns.tools import campaign_explanation
-from gridbridge.campaigns.tools.campaign_explanation import CampaignExplanation
+from gridbridge.campaigns.cli import campaign_explanation
+from gridbridge.campaigns.cli.campaign_explanation import CampaignExplanation
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.errors import GridbridgeError, ParseError, StateError

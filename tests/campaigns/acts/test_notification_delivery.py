@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.stress_and_mail_programs import deliver_notification
+from gridbridge.campaigns.runner.stress_and_mail_programs import deliver_notification
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts import stress_and_mail_programs
+from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 
 

@@ -10,6 +10,7 @@ import pytest
 from click import Command
 from click.testing import CliRunner, Result
 
+from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli.campaign_table import HEAD
 from gridbridge.campaigns.cli.gridclusters import gridclusters
 from gridbridge.campaigns.cli.griddel import griddel
@@ -17,9 +18,8 @@ from gridbridge.campaigns.cli.gridevents import gridevents
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
@@ -304,14 +304,14 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     error: str,
 ) -> None:
     """On standard error; the exit status is the same one."""
-    read = new_campaigns.read_jdl
+    read = gridsub_campaign_source.read_jdl
 
     def reads(source: str, said: str, type_: str) -> ParsedJdl:
         if "odd" in said:
             raise RuntimeError("odd")
         return read(source, said, type_)
 
-    monkeypatch.setattr(new_campaigns, "read_jdl", reads)
+    monkeypatch.setattr(gridsub_campaign_source, "read_jdl", reads)
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:

@@ -14,8 +14,14 @@ from gridbridge.campaigns.cli.gridevents import gridevents
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridwait import gridwait
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
+from gridbridge.campaigns.store import (
+    campaign_client,
+    campaign_files,
+    published_campaign_files,
+)
+from gridbridge.campaigns.store import (
+    campaign_client as published_events_and_tasks,
+)
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,

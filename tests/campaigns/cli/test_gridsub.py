@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.tools import campaign_client
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import error_boundary
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, relay_to_transfer_host
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, gridsub_campaign_source, relay_and_runner_wait
 from gridbridge.campaigns.cli.griddel import main as griddel
 from gridbridge.campaigns.cli.gridevents import main as gridevents
 from gridbridge.campaigns.cli.gridfetch import main as gridfetch
@@ -18,7 +18,6 @@ from gridbridge.campaigns.cli.gridstat import main as gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub as gridsub_command
 from gridbridge.campaigns.cli.gridsub import main as gridsub
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import new_campaigns
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
@@ -43,7 +42,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 3
 
     monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh", run)
-    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     return asked
 
 
@@ -51,10 +50,10 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert relay_to_transfer_host.transfer_host_to_relay_to(str(tmp_path), path) == ""
-    assert relay_to_transfer_host.transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
-    assert relay_to_transfer_host.transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    assert relay_to_transfer_host.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path), path) == ""
+    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
+    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
@@ -69,7 +68,9 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")})
-    assert new_campaigns.decode_jdl_from_login_node(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
+    assert gridsub_campaign_source.decode_jdl_from_login_node(data) == ParsedJdl(
+        jdl=jdl, parameters=("a 1", "b \u00e9")
+    )
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> N
         CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
     assert [one[2:] for one in asked] == [
-        ("--retry-failed", "12", relay_to_transfer_host.HANDED_OVER),
+        ("--retry-failed", "12", relay_and_runner_wait.HANDED_OVER),
         ("--retry-failed", "12", "-t", "test", "--check", None),
     ]
 
@@ -104,7 +105,7 @@ def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
     """In a line."""
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
-        new_campaigns.decode_jdl_from_login_node(data)
+        gridsub_campaign_source.decode_jdl_from_login_node(data)
 
 
 def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ def test_what_is_written_there_is_brought_here(
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
     monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_remotely_and_fetch_files", bring)
-    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -188,10 +189,10 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = relay_to_transfer_host.RelayedCommandOutputFiles(words=(), to=str(to))
-    linked = relay_to_transfer_host.relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
+    asked = relay_and_runner_wait.RelayedCommandOutputFiles(words=(), to=str(to))
+    linked = relay_and_runner_wait.relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = relay_to_transfer_host.relay_and_fetch_output_files(
+    unchosen = relay_and_runner_wait.relay_and_fetch_output_files(
         "alpha-master", "gridfetch", replace(asked, is_chosen=False)
     )
 
@@ -243,7 +244,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
     monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults)
-    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

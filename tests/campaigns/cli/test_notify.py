@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.cli.gridnotify import gridnotify
-from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest
+from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
-from gridbridge.campaigns.cli import campaign_plot
+from gridbridge.campaigns.cli import campaign_progress_display
 from gridbridge.cli import plot_files
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts
@@ -30,7 +30,7 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
     """Return what is drawn."""
-    (found,) = campaign_plot.campaign_progress_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    (found,) = campaign_progress_display.campaign_progress_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
     return found
 
 

@@ -12,14 +12,13 @@ from typing import Self
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.campaigns.cli import campaign_table, progress_bars
+from gridbridge.campaigns.cli import campaign_progress_display, campaign_table, own_task_outputs
 from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.cli.own_task_outputs import TaskOutputFolderAtCluster
+from gridbridge.campaigns.store import campaign_client, campaign_files, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.tools import own_task_outputs, published_events_and_tasks
-from gridbridge.campaigns.tools.own_task_outputs import TaskOutputFolderAtCluster
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownCampaigns
@@ -93,7 +92,7 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (published_events_and_tasks.own_task_parameters, published_events_and_tasks.read_own_jdl):
+    for function in (campaign_client.own_task_parameters, campaign_client.read_own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
         own_task_outputs.own_campaign_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
@@ -392,7 +391,7 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
-    progress_bars.watch_campaigns_until_end(lambda: [steps.pop(0)], lambda _: None, shown.append)
+    campaign_progress_display.watch_campaigns_until_end(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
@@ -435,7 +434,7 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(monkeypatch: py
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        progress_bars.watch_campaigns_until_end(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
+        campaign_progress_display.watch_campaigns_until_end(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -446,7 +445,9 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        progress_bars.watch_campaigns_until_end(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        campaign_progress_display.watch_campaigns_until_end(
+            lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003")
+        )
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):

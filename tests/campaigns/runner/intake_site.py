@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_files, campaign_inbox
-from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name

@@ -15,12 +15,10 @@ from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_in_inbox_before_cycle
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
-from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -53,13 +53,13 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     )
     plan = rules.plan_campaign_cycle(seen)
 
-    entry = campaign_journal.campaign_cycle_journal_entry(seen, plan, NOON)
+    entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
 
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
     assert (
-        campaign_journal.replay_campaign_cycle_decision(kept)
+        campaign_runner.replay_campaign_cycle_decision(kept)
         == rules.describe_campaign_cycle_plan(plan)
         == kept["actions"]
     )
@@ -73,12 +73,12 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
     plan = rules.plan_campaign_cycle(seen)
 
-    entry = campaign_journal.campaign_cycle_journal_entry(seen, plan, NOON)
+    entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
 
     assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
-    assert campaign_journal.replay_campaign_cycle_decision(
+    assert campaign_runner.replay_campaign_cycle_decision(
         json.loads(json.dumps(entry.inputs))
     ) == rules.describe_campaign_cycle_plan(plan)
 
@@ -87,4 +87,4 @@ def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
-    assert campaign_journal.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON) is None
+    assert campaign_runner.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON) is None

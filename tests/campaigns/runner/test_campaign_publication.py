@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_rows, published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     Campaign,

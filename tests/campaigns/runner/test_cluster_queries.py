@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.acts.array_submission import snapshot_without_foreign_jobs
-from gridbridge.campaigns.runner.cluster_queries import (
+from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     ClusterArrayLimitCache,
     ClusterSnapshotFetcher,
     query_array_task_ends,

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_straggler_finder import (
+from gridbridge.campaigns.runner.array_commands_as_owner import (
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
+)
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
+    elapsed_seconds_of_running_tasks,
+)
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
     earlier_live_attempt_positions,
 )
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import elapsed_seconds_of_running_tasks
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
 from gridbridge.errors import GridbridgeError

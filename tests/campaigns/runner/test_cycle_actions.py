@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import (
+from gridbridge.campaigns.runner.array_commands_as_owner import (
     EndedCampaignRefusal,
     PermanentArrayRefusal,
     RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.errors import (

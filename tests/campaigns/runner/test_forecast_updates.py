@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignCompletionForecasts
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.completion_forecast import forecast_error_share, summarize_forecast_errors
 from gridbridge.model.campaigns.campaign import (
     Campaign,

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import blocked_job_reader, status
-from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.nikita import NikitaDeletionCycle
+from gridbridge.campaigns.nikita import task_deletion_cycle
+from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    CampaignTaskRows,
+    LocalJobPreemptionRows,
+    TaskDeletionMarkRows,
+)
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -248,11 +251,11 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: NikitaDeletionCyc
     beta.crowded = [replace(CROWDED, asked=(WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))]
     seen = nikita.gather()
 
-    entry = nikita_journal.nikita_journal_entry(seen, nikita.decide(seen), NOON)
+    entry = task_deletion_cycle.nikita_journal_entry(seen, nikita.decide(seen), NOON)
 
     assert entry
     assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
-    assert nikita_journal.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
+    assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 
 def test_people_see_for_whom_a_task_made_way(nikita: NikitaDeletionCycle, tmp_path: Path) -> None:

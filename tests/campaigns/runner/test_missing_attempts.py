@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
+from gridbridge.campaigns.runner.missing_and_straggling_attempts import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskMissingAtClusterRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock

@@ -11,13 +11,13 @@ import pytest
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.nikita import NikitaDeletionCycle
+from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import NikitaCancelRequestHandler
+from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -296,12 +296,12 @@ def test_a_decision_is_made_again_from_what_was_kept(
     seen = nikita.listed([array], beta(row(range(1, 6))))
     plan = nikita.decide(seen)
 
-    entry = nikita_journal.nikita_journal_entry(seen, plan, NOON)
+    entry = task_deletion_cycle.nikita_journal_entry(seen, plan, NOON)
 
     assert entry
-    assert nikita_journal.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
+    assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
-    assert nikita_journal.nikita_journal_entry(seen, NikitaDeletionPlan(), NOON) is None
+    assert task_deletion_cycle.nikita_journal_entry(seen, NikitaDeletionPlan(), NOON) is None
     assert isinstance(seen, NikitaSituation)
 
 

@@ -11,14 +11,16 @@ from typing import Any, cast
 
 import pytest
 
-from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.campaigns.runner import campaign_notifications as module
+from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
+from gridbridge.campaigns.store.event_and_subscription_rows import (
+    EventAndSuccessRecordRows,
+    NotificationSubscriptionRows,
+)
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject

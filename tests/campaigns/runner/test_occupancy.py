@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,

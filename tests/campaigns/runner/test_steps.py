@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.runner.array_commands_as_owner import (
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
+)
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.root_ledger_closing import AT_ONCE, RootLedgerCampaignCloser
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import (
+    AT_ONCE,
+    RootLedgerCampaignCloser,
+)
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import ARRAYS_AT_ONCE, CampaignSituationGatherer
-from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerStateComparison
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable

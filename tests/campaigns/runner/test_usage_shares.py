@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, FairShareUsageAccounting
+from gridbridge.campaigns.runner.campaign_runner import NEVER_S, FairShareUsageAccounting
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.model.campaigns.campaign import (

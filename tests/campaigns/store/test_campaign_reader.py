@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files, root_campaign_file_reader
-from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
-from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES, RootVerifiedCampaignFiles
+from gridbridge.campaigns.store import campaign_file_verification, campaign_files
+from gridbridge.campaigns.store.campaign_file_verification import (
+    MAX_FIRST_BYTES,
+    NAME,
+    CampaignNumberRegister,
+    RootVerifiedCampaignFiles,
+)
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
@@ -145,7 +149,7 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     """A file of short lines would take root twenty times its size."""
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
-    found = root_campaign_file_reader._lines(whole, [3, 300_000, 300_001])
+    found = campaign_file_verification._lines(whole, [3, 300_000, 300_001])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

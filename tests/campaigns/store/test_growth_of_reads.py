@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    CampaignTaskRows,
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+)
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import clocks_at_last_nikita_cycle
+from gridbridge.campaigns.nikita import nikita_queries
 from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -14,9 +14,9 @@ KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at
 
 def test_what_is_kept_is_read(tmp_path: Path) -> None:
     path = f"{tmp_path}/nikita.clocks"
-    clocks_at_last_nikita_cycle.save_nikita_host_clocks(KNOWN, path)
+    nikita_queries.save_nikita_host_clocks(KNOWN, path)
 
-    assert clocks_at_last_nikita_cycle.read_nikita_host_clocks(path) == KNOWN
+    assert nikita_queries.read_nikita_host_clocks(path) == KNOWN
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
@@ -26,4 +26,4 @@ def test_what_can_not_be_read_is_none(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
 
-    assert clocks_at_last_nikita_cycle.read_nikita_host_clocks(str(path)) is None
+    assert nikita_queries.read_nikita_host_clocks(str(path)) is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.errors import ConfigError, FileWritableByOthers
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignCandidate
 from gridbridge.model.campaigns.jdl import Jdl
@@ -47,7 +47,7 @@ def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
 
 def test_a_site_without_the_folder_has_no_rules(tmp_path: Path) -> None:
     """Every campaign is taken."""
-    assert admission_rules.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
+    assert campaign_admission.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
 
 
 def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
     put(folder, "README", "no python")
     put(folder, ".30-hidden.py", "no python")
 
-    found = admission_rules.load_site_admission_rules(str(folder), ME)
+    found = campaign_admission.load_site_admission_rules(str(folder), ME)
 
     assert [each.name for each in found] == ["10-first.py:first", "20-names.py:few", "20-names.py:named"]
     many = CampaignCandidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
@@ -72,7 +72,7 @@ def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode:
     (folder / what).chmod(mode)
 
     with pytest.raises(FileWritableByOthers, match=f"chmod go-w {folder / what}"):
-        admission_rules.load_site_admission_rules(str(folder), ME)
+        campaign_admission.load_site_admission_rules(str(folder), ME)
 
 
 def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
     folder.chmod(0o777)
 
     with pytest.raises(FileWritableByOthers):
-        admission_rules.load_site_admission_rules(str(folder), ME)
+        campaign_admission.load_site_admission_rules(str(folder), ME)
 
 
 @pytest.mark.skipif(ME != 0, reason="only root gives files away")
@@ -91,7 +91,7 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     os.chown(folder / what, 12345, 0)
 
     with pytest.raises(FileWritableByOthers, match=f"chown root {folder / what}"):
-        admission_rules.load_site_admission_rules(str(folder))
+        campaign_admission.load_site_admission_rules(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str,
     path = put(folder, "10.py", text)
 
     with pytest.raises(ConfigError) as raised:
-        admission_rules.load_site_admission_rules(str(folder), ME)
+        campaign_admission.load_site_admission_rules(str(folder), ME)
     assert str(raised.value).startswith(f"{path}{told}")
-    assert str(raised.value).endswith(f"; {admission_rules.WHO_MENDS}")
+    assert str(raised.value).endswith(f"; {campaign_admission.WHO_MENDS}")
     assert len(str(raised.value).splitlines()) == 1
 
 
@@ -122,4 +122,4 @@ def test_a_file_that_ends_the_program_is_told_by_its_line(folder: Path) -> None:
     path = put(folder, "10.py", "import sys\nsys.exit('no')\n")
 
     with pytest.raises(ConfigError, match=f"{path}:2: SystemExit: no; "):
-        admission_rules.load_site_admission_rules(str(folder), ME)
+        campaign_admission.load_site_admission_rules(str(folder), ME)

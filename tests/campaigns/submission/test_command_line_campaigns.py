@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
-from gridbridge.campaigns.submission import command_line_campaigns
-from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission import campaigns_without_jdl
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import split_task_parameters
@@ -61,7 +61,7 @@ def test_standard_input_needs_not_be_openable_by_its_name() -> None:
         theirs.shutdown(socket.SHUT_WR)
         os.dup2(ours.fileno(), 0)
         try:
-            said = command_line_campaigns.campaign_with_task_per_line("/dev/stdin", ("echo",), AT)
+            said = campaigns_without_jdl.campaign_with_task_per_line("/dev/stdin", ("echo",), AT)
         finally:
             os.dup2(kept, 0)
             os.close(kept)
@@ -78,8 +78,8 @@ def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
     (tmp_path / "gone").rmdir()
 
     with pytest.raises(CommandLineMistake):
-        command_line_campaigns.campaign_of_job_script("job.sh", "#$ -cwd\necho\n", (), AT)
-    assert command_line_campaigns.campaign_of_job_script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
+        campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -cwd\necho\n", (), AT)
+    assert campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
 
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
@@ -87,7 +87,7 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
     """Whatever sh, SQL or a format would make of it."""
     (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
 
-    said = command_line_campaigns.campaign_with_task_per_line(
+    said = campaigns_without_jdl.campaign_with_task_per_line(
         str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT
     )
 
@@ -99,7 +99,7 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
     """But for {}; without it the number comes last."""
-    said = command_line_campaigns.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
+    said = campaigns_without_jdl.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
 
     number = "" if "{}" in word else "7|"
     assert said.parameters == ("5", "7", "9")
@@ -110,7 +110,7 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
     """Tasks are called by the numbers of their lines, so that no line has to be changed."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
-    said = command_line_campaigns.campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
+    said = campaigns_without_jdl.campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
 
     assert said.parameters == ("1 'same'", "3 'same'")
     assert run(said, tmp_path, 2) == "same\n"
@@ -120,7 +120,7 @@ def test_options_say_what_a_jdl_would() -> None:
     """The time in qsub's words or oarsub's, the slots in oarsub's."""
     options = CampaignWithoutJdlOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
 
-    found = command_line_campaigns.campaign_with_task_per_number("1", ("./run",), options).jdl
+    found = campaigns_without_jdl.campaign_with_task_per_number("1", ("./run",), options).jdl
 
     there = found.clusters["beta"]
     assert (found.name, there.slots, there.nodes) == ("mine", 4, 2)
@@ -145,7 +145,7 @@ exit 3
 )
 def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
     """With and without the first /, as oarsub takes them: none of them is one slot by mistake."""
-    said = command_line_campaigns.campaign_with_task_per_number(
+    said = campaigns_without_jdl.campaign_with_task_per_number(
         "1-3", ("x",), replace(AT, resources=(f"{words},walltime=1:0:0",))
     )
 
@@ -157,9 +157,7 @@ def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
 @pytest.mark.parametrize(("system", "job"), [("sge", "31"), ("oar", "32")])
 def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str, job: str) -> None:
     """At OAR as well; its numbers are those of its own -t, not of the array that it is in."""
-    said = command_line_campaigns.campaign_of_job_script(
-        "job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT
-    )
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
 
     wish = said.jdl.clusters["gamma"]
     assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
@@ -176,8 +174,8 @@ def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str,
 def test_resources_are_asked_for_where_they_are_known() -> None:
     """As qsub asks for them; elsewhere they are told, and so is what only would be good."""
     lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
-    said = command_line_campaigns.campaign_of_job_script("job.sh", lines, (), KNOWN)
-    typed_in = command_line_campaigns.campaign_with_task_per_number(
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), KNOWN)
+    typed_in = campaigns_without_jdl.campaign_with_task_per_number(
         "1-2", ("x",), replace(KNOWN, resources=("h_vmem=2G,h_rt=600",))
     )
 
@@ -199,7 +197,7 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
 )
 def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: str) -> None:
     """The cluster may have it; that it does not is known much later."""
-    said = command_line_campaigns.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
+    said = campaigns_without_jdl.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
 
     told = f"-l {asked}: a resource of Grid Engine; if {meant} is meant, write that"
     assert (f"the command line: {told}" in said.warnings) is bool(meant)
@@ -210,7 +208,7 @@ def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: 
 def test_what_is_no_resource_is_refused(text: str) -> None:
     """With its line; no word of it is a shell's."""
     with pytest.raises(ConfigError, match="not a resource; expected NAME=VALUE"):
-        command_line_campaigns.campaign_of_job_script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
 
 
 def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
@@ -218,10 +216,10 @@ def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     options = "#$ -t 1-2 -N n -o :logs -e $HOME/e$(touch${IFS}evil).$TASK_ID -cwd"
     lines = f"{options}\necho out; echo err >&2\n"
-    said = command_line_campaigns.campaign_of_job_script("job.sh", lines, (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT)
     wish = said.jdl.clusters["beta"]
     assert wish.exec_directory  # -cwd
-    said = command_line_campaigns.campaign_of_job_script("job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT)
 
     run(said, tmp_path, 2)
 
@@ -234,7 +232,7 @@ def test_a_file_in_a_folder_has_a_tasks_number_only_where_there_are_several(tmp_
     (tmp_path / "logs").mkdir()
     lines = f"#$ -N n -o logs -e logs -wd {tmp_path}\necho out; echo err >&2\n"
 
-    run(command_line_campaigns.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
+    run(campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
 
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"n.o31", "n.e31"}
 
@@ -242,7 +240,7 @@ def test_a_file_in_a_folder_has_a_tasks_number_only_where_there_are_several(tmp_
 def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
     """As with qsub, whose jobs keep what was there."""
     lines = f"#$ -t 1-2 -o both -j y -wd {tmp_path}\necho $SGE_TASK_ID\n"
-    said = command_line_campaigns.campaign_of_job_script("job.sh", lines, (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT)
 
     for place in (2, 1):
         run(said, tmp_path, place)
@@ -255,7 +253,7 @@ def test_an_output_that_can_not_be_opened_is_told_by_its_option(tmp_path: Path, 
     """The task does not begin; its standard error is still that of the campaign."""
     lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
 
-    run(command_line_campaigns.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
+    run(campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
 
     told = (tmp_path / "campaign.7/0.1.err").read_text().splitlines()[-1]
     right = "expected an existing folder of yours"
@@ -265,7 +263,7 @@ def test_an_output_that_can_not_be_opened_is_told_by_its_option(tmp_path: Path, 
 
 def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     """Its shell is the one of -S, else its first line's, else sh."""
-    said = command_line_campaigns.campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
 
     assert (said.jdl.name, said.parameters) == ("job.sh", ("1",))
     assert run(said, tmp_path, 1) == "undefined 1\n"
@@ -286,7 +284,7 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
 """
 
     with pytest.raises(ConfigError) as told:
-        command_line_campaigns.campaign_of_job_script("job.sh", text, (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", text, (), AT)
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "job.sh:1: -t 0-3: tasks and steps count from 1",
@@ -320,7 +318,7 @@ def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
     lines: str, typed_in: tuple[str, ...], walltime_s: int, idle: str
 ) -> None:
     """Else a task would lose the minutes in which it was to save its state."""
-    said = command_line_campaigns.campaign_of_job_script(
+    said = campaigns_without_jdl.campaign_of_job_script(
         "job.sh", f"{lines}\ntrue\n", (), replace(AT, resources=typed_in)
     )
 
@@ -331,10 +329,10 @@ def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
     with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: the clusters share it, and 2 take part"):
-        command_line_campaigns.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 
 def test_a_script_that_is_too_long_is_refused() -> None:
     """It is a word of a command line at the cluster."""
     with pytest.raises(ConfigError, match="at most 60000 bytes"):
-        command_line_campaigns.campaign_of_job_script("job.sh", "x" * 60_001, (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", "x" * 60_001, (), AT)

@@ -8,8 +8,8 @@ import pytest
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
-from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.requested_host_properties import (

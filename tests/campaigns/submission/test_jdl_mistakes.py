@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
-from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_per_line_file
-from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission import campaigns_without_jdl, jdl_and_task_files, jdl_reader
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -59,7 +59,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     """No task vanishes without a word; a list that is added is held to the same."""
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
-        task_per_line_file.parse_added_tasks_json("-J", json.dumps(entries))
+        jdl_and_task_files.parse_added_tasks_json("-J", json.dumps(entries))
 
     (told,) = told_of(said)
 
@@ -159,7 +159,7 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
 def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> None:
     """And told with the line that asks for it."""
     with pytest.raises(ConfigError) as told:
-        command_line_campaigns.campaign_of_job_script("job.sh", line, (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", line, (), AT)
 
     assert told.value.problems == (problem,)
     assert not isinstance(told.value, CommandLineMistake)
@@ -168,7 +168,7 @@ def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
 def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
     """As qsub takes it."""
-    said = command_line_campaigns.campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
 
     assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
 
@@ -193,8 +193,8 @@ def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: 
     asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
-        lambda: command_line_campaigns.campaign_with_task_per_number("1-3", ("x",), asked),
-        lambda: command_line_campaigns.campaign_of_job_script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
+        lambda: campaigns_without_jdl.campaign_with_task_per_number("1-3", ("x",), asked),
+        lambda: campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
     ):
         with pytest.raises(CommandLineMistake) as told:
             run()
@@ -207,11 +207,11 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     (tmp_path / "empty").write_text("\n")
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
-        command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
+        campaigns_without_jdl.campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="No such file or directory; expected a readable file"):
-        command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
+        campaigns_without_jdl.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="no plain file; expected a file with one line for each task"):
-        task_per_line_file.read_added_task_file("/dev/zero")
+        jdl_and_task_files.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
     assert not isinstance(refused.value, CommandLineMistake)

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_value_parsers, task_per_line_file
-from gridbridge.campaigns.submission.task_per_line_file import MOST_TOLD, TaskFileReader
+from gridbridge.campaigns.submission import (
+    campaign_admission,
+    jdl_and_task_files,
+    jdl_reader,
+    jdl_value_parsers,
+)
+from gridbridge.campaigns.submission.jdl_and_task_files import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 
@@ -397,9 +402,9 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
     """A file that another program wrote is held to what a JDL may ask for."""
     kinds = {one.name for one in fields(JdlClusterSettings)}
 
-    assert kinds - {"is_besteffort"} == {*jdl_limits.FIELDS}
+    assert kinds - {"is_besteffort"} == {*campaign_admission.FIELDS}
     plain = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
-    assert jdl_limits.jdl_limit_violation(plain) == ""
+    assert campaign_admission.jdl_limit_violation(plain) == ""
 
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
@@ -412,7 +417,7 @@ def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is kept in memory."""
-    monkeypatch.setattr(task_per_line_file, "FILE_BYTES", 9)
+    monkeypatch.setattr(jdl_and_task_files, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
     file = TaskFileReader("a.txt", str(tmp_path))
 

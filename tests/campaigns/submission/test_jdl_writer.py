@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
+from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 ALL = JdlClusterSettings(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import command_line_campaigns
-from gridbridge.campaigns.submission.command_line_campaigns import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission import campaigns_without_jdl
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.qsub_directives import JobScriptParser, JobScriptRequest
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
@@ -51,14 +51,14 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
     found = read(lines)
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
-    assert command_line_campaigns.campaign_of_job_script("job.sh", script(lines), (), AT).jdl.clusters["beta"].exec_file
+    assert campaigns_without_jdl.campaign_of_job_script("job.sh", script(lines), (), AT).jdl.clusters["beta"].exec_file
 
 
 @pytest.mark.parametrize("options", REFUSED)
 def test_what_qsub_refuses_is_refused(options: str) -> None:
     """With the line in which it stands."""
     with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
-        command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> Non
 @pytest.mark.parametrize("name", ["h_rt", "s_rt"])
 def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> None:
     """No task has a longer one, and an hour would end it."""
-    said = command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
+    said = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
     note = f"job.sh:2: -l {name}={word}: each task has a year, the longest walltime"
@@ -126,7 +126,7 @@ def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> N
 
 def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
     """Each task would have the number that -v says."""
-    said = command_line_campaigns.campaign_of_job_script(
+    said = campaigns_without_jdl.campaign_of_job_script(
         "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
     )
 
@@ -139,10 +139,10 @@ def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
 def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> None:
     """Whatever the home is called here."""
     at = [
-        command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
+        campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
         for path in ("~/a", "$HOME/a")
     ]
 
     assert {said.jdl.clusters["beta"].exec_directory for said in at} == {"$HOME/a"}
-    elsewhere = command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
+    elsewhere = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
     assert elsewhere.jdl.clusters["beta"].exec_directory == str(tmp_path)

@@ -6,10 +6,9 @@ from threading import Event, Thread
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store import campaign_client, campaign_files
+from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.shell.retry import poll_until

@@ -10,11 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.campaigns.cli import gridfetch as module
+from gridbridge.campaigns.cli import gridsub_campaign_source, own_task_outputs
 from gridbridge.campaigns.cli.gridfetch import gridfetch
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import new_campaigns, own_task_outputs
-from gridbridge.campaigns.tools.own_task_outputs import (
+from gridbridge.campaigns.cli.own_task_outputs import (
     ERR,
     OUT,
     TaskOutputFolderAtCluster,
@@ -22,6 +20,8 @@ from gridbridge.campaigns.tools.own_task_outputs import (
     own_campaign_output_folders,
     read_task_output_tails,
 )
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -322,7 +322,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
-    said = new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+    said = gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
     assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
     assert json.loads(json.dumps(asdict(said.jdl)))
@@ -337,7 +337,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
-        new_campaigns.campaign_of_failed_tasks(7, asked, str(tmp_path), published).jdl.type
+        gridsub_campaign_source.campaign_of_failed_tasks(7, asked, str(tmp_path), published).jdl.type
         for asked in ("test", "default", "")
     ]
 
@@ -352,7 +352,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     published_campaign_files.publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
+    assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
     published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b", "c")
 
-    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
+    assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
 
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
@@ -381,16 +381,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
-        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
-        new_campaigns.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
+        gridsub_campaign_source.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="its file is damaged"):
-        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
 def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,10 +421,10 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(ForeignOrMissingCampaignFile):
-        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
+        gridsub_campaign_source.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
     published_campaign_files.publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
-        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)

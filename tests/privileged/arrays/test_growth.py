@@ -10,8 +10,8 @@ from typing import cast
 
 import pytest
 
-from gridbridge.campaigns.store import root_campaign_file_reader
-from gridbridge.campaigns.store.root_campaign_file_reader import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store import campaign_file_verification
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
@@ -96,7 +96,7 @@ def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pyte
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = safe_files.read_file_only_owner_writes, root_campaign_file_reader.hashlib.sha256
+    read, sha256 = safe_files.read_file_only_owner_writes, campaign_file_verification.hashlib.sha256
 
     def reading(path: str, *limits: int) -> object:
         found = read(path, *limits)
@@ -107,8 +107,8 @@ def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pyte
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(root_campaign_file_reader.safe_files, "read_file_only_owner_writes", reading)
-    monkeypatch.setattr(root_campaign_file_reader.hashlib, "sha256", hashing)
+    monkeypatch.setattr(campaign_file_verification.safe_files, "read_file_only_owner_writes", reading)
+    monkeypatch.setattr(campaign_file_verification.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)
         for place in range(arrays):
@@ -124,7 +124,7 @@ def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step:
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
-    found = root_campaign_file_reader._lines(whole, wanted)
+    found = campaign_file_verification._lines(whole, wanted)
 
     assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
     assert whole.looked_at == len(whole)

@@ -11,10 +11,9 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

@@ -10,14 +10,14 @@ from threading import Timer
 import pytest
 from click.testing import CliRunner
 
+from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli import gridwait as gridwait_module
 from gridbridge.campaigns.cli.gridsub import gridsub
+from gridbridge.campaigns.cli.gridsub_campaign_source import GridsubCampaignOptions
 from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
 from gridbridge.campaigns.cli.gridwait import gridwait
-from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.submission import admission_rules
-from gridbridge.campaigns.tools import campaign_client, new_campaigns
-from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
+from gridbridge.campaigns.store import campaign_client, published_campaign_files
+from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -86,10 +86,10 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(admission_rules.apply_site_admission_rules, "__defaults__", rules)
-    monkeypatch.setattr(admission_rules.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
+    monkeypatch.setattr(campaign_admission.apply_site_admission_rules, "__defaults__", rules)
+    monkeypatch.setattr(campaign_admission.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
     monkeypatch.setattr(preview_tasks_by_cluster, "__defaults__", (published, config))
-    monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))
+    monkeypatch.setattr(gridsub_campaign_source.read_jdl, "__defaults__", (config,))
     monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))
     return tmp_path
 
@@ -249,8 +249,8 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        new_campaigns.campaign_from_number_list("1", ("run",), GridsubCampaignOptions(clusters=named), config)
-    said = new_campaigns.campaign_from_number_list(
+        gridsub_campaign_source.campaign_from_number_list("1", ("run",), GridsubCampaignOptions(clusters=named), config)
+    said = gridsub_campaign_source.campaign_from_number_list(
         "1", ("run",), GridsubCampaignOptions(clusters="beta, alpha"), config
     )
     assert [*said.jdl.clusters] == ["beta", "alpha"]
@@ -262,8 +262,8 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
     wishes = GridsubCampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = new_campaigns.campaign_from_number_list("1", ("run",), wishes, str(path))
-    unknown = new_campaigns.campaign_from_number_list("1", ("run",), wishes, str(site / "none.toml"))
+    known = gridsub_campaign_source.campaign_from_number_list("1", ("run",), wishes, str(path))
+    unknown = gridsub_campaign_source.campaign_from_number_list("1", ("run",), wishes, str(site / "none.toml"))
 
     found = [{name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)]
     assert found == [{"beta": "h_vmem=2G", "gamma": ""}, {"beta": "", "gamma": ""}]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gridbridge.campaigns.cli.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import (

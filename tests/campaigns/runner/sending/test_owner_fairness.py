@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,

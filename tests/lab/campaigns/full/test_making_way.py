@@ -40,10 +40,10 @@ qconf -dattr exechost complex_values mem=4G,alone=true {NODE}
 RUN = "sh -c 'while ! [ -e ~/way.go ]; do sleep 0.2; done; echo $CIGRI_JOB_ID >>~/way.ended'"
 NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "campaigns/nikita/nikita.py:_make_way",
-    "when it is noted for whom": "campaigns/nikita/nikita.py:_delete",
-    "as root is asked": "campaigns/acts/array_submission:2",
-    "when root has told": "campaigns/acts/array_submission:6",
+    "before anything": "campaigns/nikita/task_deletion_cycle.py:_make_way",
+    "when it is noted for whom": "campaigns/nikita/task_deletion_cycle.py:_delete",
+    "as root is asked": "campaigns/runner/array_commands_as_owner:2",
+    "when root has told": "campaigns/runner/array_commands_as_owner:6",
 }
 FULL = 4  # slots
 TASKS = 4  # of each campaign

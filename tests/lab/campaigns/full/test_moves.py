@@ -16,9 +16,9 @@ TASKS = 4
 REBALANCE = "gridbridge rebalance"
 NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "campaigns/nikita/nikita.py:_delete_waiting",
-    "as root is asked": "campaigns/acts/array_submission:2",
-    "when root has told": "campaigns/acts/array_submission:6",
+    "before anything": "campaigns/nikita/task_deletion_cycle.py:_delete_waiting",
+    "as root is asked": "campaigns/runner/array_commands_as_owner:2",
+    "when root has told": "campaigns/runner/array_commands_as_owner:6",
 }
 
 

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.submission.jdl_and_task_files import read_task_lines
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import LEVELS, MOST_TASKS
@@ -24,7 +25,6 @@ from gridbridge.campaigns.submission.qsub_directives import (
     parse_qsub_resource_option,
     parse_qsub_task_range,
 )
-from gridbridge.campaigns.submission.task_per_line_file import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import number_with_noun

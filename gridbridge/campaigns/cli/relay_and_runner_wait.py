@@ -1,23 +1,28 @@
-"""Relays the grid commands from a login node to the transfer host, by the user's own ssh.
+"""Relays the grid commands to the transfer host by the user's own ssh, and tells users that they wait for its runner."""
 
-The spool and the published files are on the transfer host. No command is relayed from hosts that
-mount these files. Calls for help, the version or other published files run on the login node. Files
-that a relayed command writes are copied to the login node.
-"""
-
+import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from errno import ENOTDIR
 from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import UNANSWERED
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE
+from gridbridge.campaigns.store.campaign_client import (
+    ANSWER_S,
+    TAKEN_S,
+    NoRunnerForRequest,
+    RunnerAnswerTimeout,
+)
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import error_boundary, output
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.shell import remote_program_relay
 from gridbridge.shell.safe_files import is_owned_by_current_user
@@ -132,3 +137,60 @@ def _put(source: str, to: str) -> None:
         os.makedirs(target, exist_ok=True)
         for name in names:
             os.replace(f"{folder}/{name}", f"{target}/{name}")
+
+
+SOON_S = 5.0  # time in which a runner with --loop answers
+WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
+TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g} s at most"
+
+
+@contextmanager
+def report_late_runner_answer(
+    program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
+) -> Iterator[None]:
+    """Print a line when the runner answers late, and another when it has taken the request."""
+    timers = [
+        Timer(limit_s, output.print_error, [f"{program}: {line}"])
+        for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
+    """Print that the runner did not answer; return the exit status.
+
+    The status shows whether the runner may still carry out the request.
+    """
+    output.print_error(f"{program}: {error}")
+    return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
+
+
+def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
+    """Return a stored campaign as one line of JSON, with the number of its tasks."""
+    return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
+
+
+def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
+    """Print that a submission is stored, and return the exit status.
+
+    If standard output can't be written, standard error says what is stored, and the status keeps
+    scripts from repeating the request.
+    """
+    try:
+        for line in lines:
+            output.print_line(line)
+        output.flush_output()
+    except StandardOutputReaderGone:
+        output.print_error(f"{program}: nobody reads standard output; {summary}")
+        return UNANSWERED
+    except StandardOutputUnwritable as error:
+        output.print_error(f"{program}: {error}; {summary}")
+        return UNANSWERED
+    return 0

@@ -1,20 +1,36 @@
-"""Load a site's admission rules, and apply them to a campaign before submission.
-
-Rules are refused if other accounts can write their folder or file; the error has a command that
-corrects the permissions. So no user's text is ever executed.
-"""
+"""Admit a campaign: apply the site's admission rules, and check files against a JDL's limits."""
 
 import os
+import re
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
+from typing import Any
 
+from gridbridge.campaigns.submission.jdl_and_task_files import STEPS
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.submission.jdl_value_parsers import (
+    COMMAND,
+    DATASETS,
+    MOST_OUTPUTS,
+    MOST_REPLICAS,
+    MOST_SLOTS,
+    MOST_TASKS,
+    NAME,
+    OUTPUT,
+    OUTPUTS,
+    PATH,
+    WORD,
+    YEAR_S,
+)
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult, CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.campaign_names import UNIQUE
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
@@ -22,6 +38,8 @@ from gridbridge.model.campaigns.requested_host_properties import (
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.status_report import number_with_noun
 from gridbridge.program import users_configuration
 from gridbridge.shell import file_trust, local_host_facts, safe_files
 from gridbridge.state.published_file_formats import read_offered_names
@@ -177,3 +195,89 @@ def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
     user = file_trust.account_name_or_uid(os.getuid())
     groups = frozenset(local_host_facts.groups_of_account(user))
     return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
+
+
+# Keys that each cluster needs, so that root parses the file in the same way.
+NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
+
+May = Callable[[Any], bool]
+
+
+def _encodes(value: str) -> bool:
+    """Say whether a text is valid UTF-8; JSON allows lone surrogates, which no file can hold."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_of(form: "re.Pattern[str]") -> May:
+    return lambda value: bool(form.fullmatch(value)) and _encodes(value)
+
+
+def _is_none_or(form: "re.Pattern[str]") -> May:
+    return lambda value: value == "" or _is_of(form)(value)
+
+
+def _is_within(low: int, high: int) -> May:
+    return lambda value: low <= value <= high
+
+
+FIELDS: Mapping[str, May] = {  # checks of the fields of a cluster's settings
+    "exec_file": _is_of(COMMAND),
+    "exec_directory": _is_of(PATH),
+    "slots": _is_within(1, MOST_SLOTS),
+    "nodes": _is_within(0, MOST_SLOTS),
+    "environment": _is_none_or(WORD),
+    "walltime_s": _is_within(1, YEAR_S),
+    "project": _is_none_or(WORD),
+    "queue": _is_none_or(WORD),
+    "properties": _is_of(PATH),
+    "prologue": _is_none_or(COMMAND),
+    "prologue_walltime_s": _is_within(1, YEAR_S),
+    "epilogue": _is_none_or(COMMAND),
+    "epilogue_walltime_s": _is_within(1, YEAR_S),
+    "max_jobs": _is_within(0, MOST_TASKS),
+}
+
+
+def jdl_limit_violation(jdl: Jdl) -> str:
+    """Say which value of a campaign is outside the limits of a JDL; empty for none."""
+    if not _is_of(NAME)(jdl.name):
+        return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
+    if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
+        return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
+    if wrong := _wrong_dataset(jdl):
+        return wrong
+    for cluster, request in jdl.clusters.items():
+        for field, may_be in FIELDS.items():
+            if not may_be(value := getattr(request, field)):
+                return f"{cluster}.{field} = {value!a:.80}: out of range"
+        if request.nodes and request.slots % request.nodes:
+            nodes = number_with_noun(request.nodes, "node")
+            return f"{cluster}.slots = {request.slots}: not the same on each of {nodes}"
+    return ""
+
+
+def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
+    """Say where a campaign's file differs from the campaign that was parsed from it.
+
+    Root parses the file itself, so the file must have the values that the admission rules saw.
+    """
+    if UNIQUE not in header:
+        return f"{UNIQUE}: missing"
+    for cluster, request in jdl.clusters.items():
+        table = header["clusters"][cluster]
+        needed = [*NEEDED, *(f"{step}_walltime_s" for step in STEPS if table.get(step))]
+        if missing := next((key for key in needed if key not in table), ""):
+            return f"{cluster}.{missing}: missing"
+        for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
+            if (type(table[key]), table[key]) != (type(value := getattr(request, key)), value):
+                return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
+    return ""
+
+
+def _wrong_dataset(jdl: Jdl) -> str:
+    for name, dataset in jdl.datasets.items():
+        if not (DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(PATH)(dataset.path)):
+            return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {DATASETS}"
+        if not 1 <= dataset.replicas <= MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {MOST_REPLICAS}"
+    return ""

@@ -1,19 +1,13 @@
-"""Nikita: deletes tasks that flood a cluster or are stuck in it, as the tasks' owners.
-
-Nikita only marks and deletes tasks. Only the runner resubmits tasks, when it sees that they have
-ended: if two programs resubmitted, a task would run twice (CiGri, 2014). At clusters that do not
-answer, no task is deleted. At clusters where no job can start, only cancelled and moved tasks are.
-"""
+"""that of nikita"""
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
-from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,
@@ -21,19 +15,22 @@ from gridbridge.campaigns.nikita.nikita_queries import (
     NikitaCancelRequestHandler,
     campaign_tasks_in_snapshots,
 )
+from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerCallTimeBudget
-from gridbridge.campaigns.runner.cluster_capacities_and_counts import count_usable_slots
-from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+from gridbridge.campaigns.store.campaign_task_rows import (
     LocalJobPreemptionRows,
     Marked,
     TaskDeletionMarkRows,
 )
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
-from gridbridge.decisions.campaigns.task_preemption_planning import preemption_deletions_by_array
+from gridbridge.decisions.campaigns.task_preemption_planning import (
+    is_preemption_for_request,
+    preemption_deletions_by_array,
+)
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
@@ -52,7 +49,8 @@ from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -60,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 class ArrayTaskDeleter(Protocol):
-    """Deletes tasks of arrays at clusters (campaigns/acts/array_submission)."""
+    """Deletes tasks of arrays at clusters (campaigns/runner/array_commands_as_owner)."""
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these array indices; may be repeated."""
@@ -78,7 +76,7 @@ class NikitaDeletionCycle:
         self,
         policy: Policy,
         clock: Clock,
-        acts: ArrayTaskDeleter = array_submission,
+        acts: ArrayTaskDeleter = array_commands_as_owner,
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
@@ -169,7 +167,7 @@ class NikitaDeletionCycle:
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
-        return nikita_journal.nikita_journal_entry(situation, plan, self._clock.now())
+        return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
         """Mark, then delete tasks; an unmarked task would count as deleted by its owner."""
@@ -288,3 +286,33 @@ class NikitaDaemon:
     def release(self) -> None:
         """Close the state file."""
         self._nikita.database.close()
+
+
+NIKITA_PROGRAM = "nikita"
+
+
+def nikita_journal_entry(
+    situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
+) -> DecisionJournalEntry | None:
+    """Return the journal entry of a decision; None if no task is deleted."""
+    sentences = rules.describe_nikita_deletions(plan)
+    situation = replace(situation, contests=tuple(_decisive(situation, plan)))
+    return (
+        make_journal_entry(NIKITA_PROGRAM, now, {"seen": model_value_to_json(situation)}, sentences)
+        if sentences
+        else None
+    )
+
+
+def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
+    """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
+    for request in situation.contests:
+        if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways):
+            yield request
+
+
+def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
+    """Repeat a journalled decision from its stored situation; return its actions."""
+    return rules.describe_nikita_deletions(
+        rules.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
+    )

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
-from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import published_events_and_tasks
+from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.decisions.campaigns.task_retries import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
@@ -99,13 +98,13 @@ def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExpl
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
-        campaign, number = published_events_and_tasks.parse_cigri_job_id(text if is_task else f"{text}.0")
+        campaign, number = campaign_client.parse_cigri_job_id(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    shown = published_events_and_tasks.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
+    shown = campaign_client.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
-    task = published_events_and_tasks.find_published_task(shown, number, folder)
+    task = campaign_client.find_published_task(shown, number, folder)
     return _of_task(shown, task, folder) if task else None
 
 
@@ -127,7 +126,7 @@ def _of_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) 
 
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to inspect failed tasks, and how to rerun them."""
-    published = published_events_and_tasks.published_events(folder)
+    published = campaign_client.published_events(folder)
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
@@ -152,7 +151,7 @@ def _of_output(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator
 def _explain(
     campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
-    events = tuple(event for event in published_events_and_tasks.published_events(folder) if not event.closed_at)
+    events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
         subject = f"campaign {campaign.number}" if task else "it"
         state = _ending(campaign, subject) or STATES.get(campaign.state, "").format(who=subject)
@@ -259,7 +258,7 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
-            words = published_events_and_tasks.describe_event_to_user(event, {campaign.number: campaign.state})
+            words = campaign_client.describe_event_to_user(event, {campaign.number: campaign.state})
             yield f"event {event.number}, {event.code}: {words}"
 
 

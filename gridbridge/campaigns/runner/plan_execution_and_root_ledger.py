@@ -1,33 +1,46 @@
-"""Carry out a cycle's plan; each step is recorded before it is done, for repetition."""
+"""Carry out a cycle's plan, each step recorded before it is done; close ended campaigns in root's ledger, and compare
+it with the state file.
+"""
 
+import logging
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from gridbridge.campaigns.acts import array_submission
+from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     CampaignArraySubmitter,
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
-from gridbridge.campaigns.runner.campaign_cycle_recorder import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
-from gridbridge.campaigns.runner.root_ledger_closing import RootLedgerCampaignCloser
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CycleStatisticsRecorder,
+    TaskAndCampaignEndRecorder,
+)
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.store.campaign_attempts import TaskAttemptRows
-from gridbridge.campaigns.store.campaign_event_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_array_unwanted
-from gridbridge.errors import GridbridgeError, OwnerAccountGone
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
+from gridbridge.decisions.campaigns.ledger_recovery_rules import is_ledger_ahead_of_state_file
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, OwnerAccountGone, RootLedgerUnreadable
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+    RootLedgerArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
@@ -35,6 +48,87 @@ from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
+
+AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call to root's helper
+_log = logging.getLogger(__name__)
+
+
+class RootLedgerCampaignCloser:
+    """Closes ended campaigns in root's ledger."""
+
+    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._last = 0  # last closed campaign, after which the next cycle continues
+
+    def close_ended(self) -> None:
+        """Close some ended campaigns; the next cycle closes the rest and retries failures.
+
+        A campaign whose file cannot be read does not delay other campaigns.
+        """
+        campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
+        for campaign in campaigns:
+            try:
+                self._acts.end(campaign)
+            except RootLedgerUnreadable:
+                pass  # without a ledger root submits no task
+            except GridbridgeError as error:
+                _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
+                if isinstance(error, CampaignFileUnreadable):
+                    continue
+                return
+            self._campaigns.end_is_noted(campaign)
+        self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
+
+
+class RootLedgerStateComparison:
+    """Compares root's ledger with the state file, once per campaign and cycle."""
+
+    def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
+        """Keep the function that reads root's ledger of a campaign."""
+        self._campaigns = campaigns
+        self._ledger_arrays = ledger_arrays
+        self._waits: dict[int, bool] = {}  # whether ends of a campaign's tasks must wait
+        self.behind: list[int] = []  # campaigns whose state is older than the ledger
+
+    def begin(self) -> None:
+        """Start a new cycle: forget the previous comparisons."""
+        self._waits, self.behind = {}, []
+
+    def may_count(self, campaign: int) -> bool:
+        """Return whether ends of a campaign's tasks may be recorded.
+
+        Ends may be recorded if the ledger is lost, but not while the ledger is unreadable. The
+        ledger is read once per campaign and cycle.
+        """
+        if campaign not in self._waits:
+            self._waits[campaign] = self._must_wait(campaign)
+        return not self._waits[campaign]
+
+    def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
+        """Return the campaigns whose ledger lists arrays that the state file lacks.
+
+        This includes restored campaigns without any array in the state file. A paused campaign is
+        compared after its owner resumes it, because it submits no task before.
+        """
+        restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
+        for campaign in campaigns:
+            is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
+            if is_sending and not self._campaigns.arrays_of(campaign.number):
+                self.may_count(campaign.number)
+        return tuple(self.behind)
+
+    def _must_wait(self, campaign: int) -> bool:
+        try:
+            ledger_arrays = self._ledger_arrays(campaign)
+        except RootLedgerUnreadable:
+            return False
+        except GridbridgeError as error:
+            _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
+            return True
+        if is_behind := is_ledger_ahead_of_state_file(self._campaigns.arrays_of(campaign), ledger_arrays):
+            self.behind.append(campaign)
+        return is_behind
 
 
 class _OfCampaign(Protocol):
@@ -54,7 +148,7 @@ class CampaignPlanExecutor:
         observations: CycleStatisticsRecorder,
         clock: Clock,
         failures: CampaignFailuresSection,
-        acts: CampaignArrayCommands = array_submission,
+        acts: CampaignArrayCommands = array_commands_as_owner,
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
     ) -> None:

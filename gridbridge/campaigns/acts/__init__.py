@@ -1,1 +1,0 @@
-"""Acts of campaigns outside the service: array commands, stress and mail programs."""

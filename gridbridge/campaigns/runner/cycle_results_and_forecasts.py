@@ -1,0 +1,346 @@
+"""Store the results of a cycle (job ratios, ends, missing tasks), and update the completion forecasts of campaigns."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+)
+from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
+from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
+from gridbridge.decisions.campaigns.competing_attempts import (
+    AttemptsByTask,
+    group_attempts_by_task,
+    mark_ended_attempts_as_copies,
+    select_final_task_ends,
+)
+from gridbridge.decisions.campaigns.completion_forecast import (
+    forecast_campaign_end,
+    forecast_error_share,
+    summarize_forecast_errors,
+)
+from gridbridge.decisions.campaigns.cycle_plan_transactions import split_cycle_plan_by_transaction
+from gridbridge.model.campaigns.campaign import (
+    PRIORITY_AT_ONCE,
+    PRIORITY_LAST,
+    PRIORITY_USUAL,
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
+    is_task_cancelled_by_owner,
+    map_arrays_to_clusters,
+)
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ListedCampaignTaskCounts,
+    TaskRetry,
+)
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgressForForecast,
+    CampaignRunTimesAtCluster,
+    HalfwayForecast,
+)
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownForecastErrors
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.grid_engine_amounts import HOUR_S
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+
+class CycleStatisticsRecorder:
+    """Writes a cycle's statistics and missing tasks into the state file."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._predictions = CampaignStatisticsRows(database)
+        self._marks = TaskDeletionMarkRows(database)
+        self._missing = TaskMissingAtClusterRows(database)
+
+    def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
+        """Count ended tasks by cluster, within the transaction that stores their ends."""
+        clusters = map_arrays_to_clusters(plan.arrays)
+        counted = Counter(
+            (attempt.campaign, clusters[attempt.campaign, attempt.array])
+            for attempt in select_final_task_ends(plan.ended, plan.again)
+            if (attempt.campaign, attempt.array) in clusters
+        )
+        for (campaign, cluster), tasks in counted.items():
+            self._predictions.tasks_ended(campaign, cluster, tasks, now)
+        for number in plan.finished:
+            self._predictions.has_ended(number, now)
+
+    def keep_in_portions(self, plan: CampaignCyclePlan) -> None:
+        """Store job ratios and missing tasks in small transactions.
+
+        Other programs can write the state file between the transactions. After a kill, the next
+        cycle recomputes the lost rows; a lost job ratio keeps its old value.
+        """
+        self._predictions.keep(plan.predicted)
+        self._missing.note(plan.missed)
+        self._marks.tidy()
+
+
+PRIORITIES = {TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST}
+
+
+class TaskAndCampaignEndRecorder:
+    """Records the ends of tasks, arrays and campaigns in the state file."""
+
+    def __init__(self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock) -> None:
+        self._database = database
+        self._campaigns = CampaignRows(database)
+        self._copies = SpeculativeAttemptRows(database, self._campaigns)
+        self._events = EventAndSuccessRecordRows(database)
+        self._marks = TaskDeletionMarkRows(database)
+        self._observations = observations
+        self._clock = clock
+        self.noted: list[TaskAttempt] = []  # the caller clears the list after reading it
+
+    def all(self, plan: CampaignCyclePlan) -> None:
+        """Record a cycle's ends in batches; other programs may write between two batches."""
+        *first, last = split_cycle_plan_by_transaction(plan)
+        for portion in first:
+            with self._database.transaction():
+                self.ends(portion)
+        with self._database.transaction():
+            self.ends(last)
+            self._observations.keep(plan, self._clock.now())
+        self._observations.keep_in_portions(plan)
+
+    def ends(self, plan: CampaignCyclePlan) -> None:
+        """Record how tasks, arrays and campaigns ended, and queue the tasks to retry."""
+        over = select_final_task_ends(plan.ended, plan.again)
+        self.noted += plan.ended
+        self._campaigns.ended((*plan.ended, *plan.stepped))
+        for campaign, retries in _by_campaign(plan.again).items():
+            self._campaigns.wait_again(campaign, *map(_waiting, retries))
+        for campaign, outcomes in _outcomes(over).items():
+            self._count(campaign, outcomes)
+        for array in plan.over:
+            self._campaigns.array_is(array, ArraySubmissionState.OVER)
+        for number in plan.finished:
+            self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
+        for number in plan.wound_up:
+            self._campaigns.is_now(number, CampaignState.CANCELLED, self._clock.now())
+        self._events.put(plan.changes.events)
+        self._events.put_records(plan.changes.records)
+
+    def _count(self, campaign: int, outcomes: Counter[TaskAttemptOutcome]) -> None:
+        """Add tasks with final outcomes to the counters of their campaign."""
+        stored_campaign = self._campaigns.find(campaign)
+        state = stored_campaign.state if stored_campaign else None
+        cancelled = sum(outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state))
+        failed = outcomes.total() - outcomes[TaskAttemptOutcome.SUCCESS] - cancelled
+        self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
+
+    def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
+        """Mark all arrays of a campaign as over, even if tasks still run; return the arrays."""
+        arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
+        for array in arrays:
+            self.close(array, TaskAttemptOutcome.CANCELLED)
+        return arrays
+
+    def close(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> None:
+        """Give all unfinished tasks of an array this outcome, and mark the array as over."""
+        with self._database.transaction():
+            self.ends(self.none_ran(array, outcome))
+
+    def none_ran(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> CampaignCyclePlan:
+        """Return the outcomes of an array's unfinished attempts.
+
+        An attempt counts as a speculative copy if another attempt of its task is still alive.
+        """
+        marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
+        ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
+        return CampaignCyclePlan(
+            ended=mark_ended_attempts_as_copies(ended, self.rivals(array)),
+            stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
+            over=(array,),
+        )
+
+    def rivals(self, array: CampaignArray) -> AttemptsByTask:
+        """Return the competing attempts of an array's campaign, grouped by task."""
+        return group_attempts_by_task(self._copies.rivals([array.campaign]))
+
+
+def _by_campaign(again: Iterable[TaskRetry]) -> dict[int, list[TaskRetry]]:
+    retries: dict[int, list[TaskRetry]] = {}
+    for retry in again:
+        retries.setdefault(retry.campaign, []).append(retry)
+    return retries
+
+
+def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskAttemptOutcome]]:
+    outcomes: dict[int, Counter[TaskAttemptOutcome]] = defaultdict(Counter)
+    for attempt in over:
+        outcomes[attempt.campaign][attempt.outcome] += 1
+    return outcomes
+
+
+def _waiting(ended: TaskRetry) -> WaitingTaskRange:
+    """Return the queue entry of a task's next attempt."""
+    return WaitingTaskRange(
+        first=ended.task,
+        last=ended.task,
+        attempt=ended.attempt + 1,
+        priority=PRIORITIES.get(ended.outcome, PRIORITY_USUAL),
+        avoid=ended.avoid,
+        never=ended.never,
+    )
+
+
+WINDOW = timedelta(hours=1)  # window of the rate of ended tasks, as in CiGri
+ANEW_S = 45.0  # maximum age of a forecast; each costs some milliseconds
+
+Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DatedForecast:
+    """A campaign's latest forecast, with its time and inputs."""
+
+    at: datetime
+    forecast: CampaignForecast
+    services: tuple[CampaignRunTimesAtCluster, ...]
+
+
+class CampaignCompletionForecasts:
+    """Holds the current completion forecasts of all running campaigns."""
+
+    def __init__(
+        self, campaigns: CampaignRows, predictions: CampaignStatisticsRows, clock: Clock, pause_s: float
+    ) -> None:
+        self._campaigns = campaigns
+        self._predictions = predictions
+        self._clock = clock
+        self._pause_s = pause_s
+        self._made: dict[int, _DatedForecast] = {}
+        self._there: dict[int, list[ListedCampaignTaskCounts]] = {}
+        self._ratios: dict[tuple[int, str], float] = {}
+        self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
+
+    def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
+        """Recompute outdated forecasts, and store each campaign's halfway forecast."""
+        self._there = {}
+        for view in situation.there:
+            self._there.setdefault(view.campaign, []).append(view)
+        ratios = {(record.campaign, record.cluster): record.ratio for record in situation.ratios}
+        self._ratios = ratios | {(record.campaign, record.cluster): record.ratio for record in plan.predicted}
+        now = self._clock.now()
+        for campaign in situation.campaigns:
+            if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
+                self._made[campaign.number] = self._make(campaign, situation, elapsed, now)
+                self._keep(campaign, now)
+        for number in plan.finished:
+            stored = self._kept.get(number)
+            if stored and stored.ended_at is None:  # a retried campaign keeps its first end
+                self._kept[number] = replace(stored, ended_at=now)
+
+    def forget(self, campaigns: Iterable[int]) -> None:
+        """Discard the forecasts of campaigns that got more tasks."""
+        for number in campaigns:
+            self._made.pop(number, None)
+            self._kept.pop(number, None)
+
+    def add_to(self, shown: ShownCampaign) -> ShownCampaign:
+        """Return a published campaign with its counts by cluster and its forecast.
+
+        Only running campaigns have a forecast.
+        """
+        latest = self._made.get(shown.number)
+        stored = self._kept.get(shown.number)
+        if shown.state is not CampaignState.IN_TREATMENT or latest is None:
+            self._made.pop(shown.number, None)
+            error = forecast_error_share(stored) if stored else None
+            return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
+        forecast = latest.forecast
+        return replace(
+            shown,
+            ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
+            p50_at=_after(latest.at, forecast.p50_s),
+            p90_at=_after(latest.at, forecast.p90_s),
+            at=self._at_each(shown, latest.services),
+        )
+
+    def _at_each(
+        self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
+    ) -> tuple[ShownCampaignAtCluster, ...]:
+        """Return a campaign's counts at each cluster; empty for an ended campaign."""
+        if not (shown.state.is_alive or shown.number in self._there):
+            return ()
+        by_name = {service.cluster: service for service in services}
+        return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
+
+    def errors(self) -> ShownForecastErrors | None:
+        """Return the forecast errors of all ended campaigns."""
+        return summarize_forecast_errors(self._kept.values())
+
+    def _is_old(self, number: int, now: datetime) -> bool:
+        latest = self._made.get(number)
+        if latest is None or latest.forecast.p50_s is None:
+            return True
+        return not timedelta() <= now - latest.at < timedelta(seconds=ANEW_S)
+
+    def _make(
+        self, campaign: Campaign, situation: CampaignCycleSituation, elapsed: Elapsed, now: datetime
+    ) -> _DatedForecast:
+        services = self._services(campaign, elapsed, now)
+        views = self._there.get(campaign.number, ())
+        tasks_left = situation.waiting.get(campaign.number, 0) + sum(view.waiting for view in views)
+        progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
+        return _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
+
+    def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[CampaignRunTimesAtCluster, ...]:
+        durations = self._campaigns.durations(campaign.number)
+        ended = self._predictions.ended_since(campaign.number, now - WINDOW)
+        counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
+        return tuple(
+            CampaignRunTimesAtCluster(
+                cluster=name,
+                durations_s=durations.get(name, ()),
+                elapsed_s=elapsed.get((campaign.number, name), ()),
+                ended=count,
+                watched_s=max(0.0, (now - first).total_seconds()),
+            )
+            for name, (count, first) in counted.items()
+        )
+
+    def _keep(self, campaign: Campaign, now: datetime) -> None:
+        forecast = self._made[campaign.number].forecast
+        p50_at, p90_at = _after(now, forecast.p50_s), _after(now, forecast.p90_s)
+        is_halfway = 2 * campaign.ended >= campaign.tasks
+        if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
+            return
+        stored = HalfwayForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        self._predictions.keep_forecast(stored)
+        self._kept[campaign.number] = stored
+
+    def _at(self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None) -> ShownCampaignAtCluster:
+        views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
+        waiting = sum(view.waiting for view in views)
+        took = service.durations_s if service else ()
+        rate = service.ended / service.watched_s if service and service.watched_s else 0.0
+        return ShownCampaignAtCluster(
+            cluster=cluster,
+            waiting=waiting,
+            running=sum(view.listed for view in views) - waiting,
+            job_ratio=self._ratios.get((number, cluster)),
+            ended_per_h=rate * HOUR_S or None,
+            mean_s=sum(took) / len(took) if took else None,
+        )
+
+
+def _after(moment: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=seconds)

@@ -1,1 +1,0 @@
-"""The work of the grid commands, without their options and output."""
