@@ -16,13 +16,13 @@ def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[
     """Yield findings about rounds that never ended, and about paused rebalancing."""
     yield from decisions.rebalance_round_findings(_rounds(folder), at)
     if since := _quiesced(folder):
-        yield decisions.paused_moves_finding(since, at)
+        yield decisions.paused_rebalance_finding(since, at)
 
 
 def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Return sentences about rounds that are overdue, and about paused rebalancing."""
     since = _quiesced(folder)
-    quiesced = (decisions.paused_moves_sentence(since, at),) if since else ()
+    quiesced = (decisions.paused_rebalance_sentence(since, at),) if since else ()
     return (*decisions.late_rebalance_sentences(_rounds(folder), at), *quiesced)
 
 

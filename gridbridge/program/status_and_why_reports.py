@@ -99,7 +99,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
     if silent:
         parts = (
             silent,
-            service_folder_space.disk_space_problem(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
+            service_folder_space.why_folder_takes_no_files(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
             _wrong(path),
         )
     else:
@@ -111,7 +111,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
         )
     return "; ".join(
         part
-        for part in (*parts, service_folder_space.first_disk_space_problem(free_space_of_campaign_filesystem()))
+        for part in (*parts, service_folder_space.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
         if part
     )
 

@@ -54,7 +54,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
     return decisions.qmaster_host_if_other(_own_facts(policy))
 
 
-def count_balancer_nodes_left() -> int:
+def count_published_balancer_nodes() -> int:
     """Return how many nodes the balancer last published, which no program would remove."""
     with suppress(StateError):
         published = published_balance_file.read_published_balance()
@@ -73,7 +73,7 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     except GridbridgeError as error:
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}")
-        yield running_site_checks.no_account_finding("balancer") if is_shut else finding
+        yield running_site_checks.caller_without_account_finding("balancer") if is_shut else finding
         return
     if master := decisions.qmaster_host_if_other(facts):
         text = f"not judged here: it runs on {master}"

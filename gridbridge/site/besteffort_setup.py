@@ -13,7 +13,7 @@ from gridbridge.decisions.site.needed_besteffort_queues import (
     BestEffortQueueLayout,
     choose_besteffort_model_queue,
     non_gridbridge_queue_names,
-    queues_only_named_besteffort,
+    foreign_queues_named_besteffort,
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.fixed_paths import CONFIG
@@ -33,7 +33,7 @@ from gridbridge.site.queue_setup import (
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 
 
-def plan_besteffort_queues(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
+def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
@@ -66,12 +66,12 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         text = f"not judged: {error}"
         yield (
-            decisions.no_account_finding(item)
+            decisions.caller_without_account_finding(item)
             if is_shut
             else CheckFinding(item=item, state=FindingSeverity.WARNING, found=text)
         )
         return
-    if strange := queues_only_named_besteffort(cell):
+    if strange := foreign_queues_named_besteffort(cell):
         yield from (rules.foreign_besteffort_name_finding(cluster, name) for name in strange)
     elif not rules.has_any_besteffort_setup(cell):
         yield rules.no_besteffort_queues_finding(cluster)
@@ -107,7 +107,7 @@ def _why_not(policy: Policy, cluster: str) -> str:
 
 def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
     """Return the local queue to copy settings from; refuse an unsuitable queue."""
-    if strange := queues_only_named_besteffort(cell):
+    if strange := foreign_queues_named_besteffort(cell):
         finding = rules.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")
     model = choose_besteffort_model_queue(cell, request.like)

@@ -17,7 +17,7 @@ from gridbridge.decisions.site import (
     unconfigured_queues,
 )
 from gridbridge.decisions.site import running_site_checks as decisions
-from gridbridge.decisions.site.transfer_host_configuration import sensor_load_value_findings
+from gridbridge.decisions.site.transfer_host_configuration import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
@@ -41,7 +41,7 @@ from gridbridge.site import (
     site_inspection,
 )
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_setup import HomeClusterSettings, read_home_setup, read_transfer_queue_setup
+from gridbridge.site.queue_setup import HomeTransferQueueSettings, read_home_queue_setup, read_transfer_queue_setup
 from gridbridge.site.site_inspection import (
     embedded_home_queue_slots,
     free_space_of_state_folders,
@@ -117,7 +117,7 @@ def _account(policy: Policy) -> Iterator[CheckFinding]:
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
-    with site_inspection.run_each_program_once():  # checks of several queues send the same queries
+    with site_inspection.cache_program_results():  # checks of several queues send the same queries
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
 
 
@@ -130,7 +130,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
-        home = threads.submit(read_home_setup, policy, local_host_facts.this_host_name())
+        home = threads.submit(read_home_queue_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
             name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
         }
@@ -209,7 +209,7 @@ def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mappin
     return transfer_queue_states(policy)
 
 
-def _queues(home: Future[HomeClusterSettings]) -> Mapping[str, QconfSettings]:
+def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettings]:
     """Return the home cluster's queues; empty if it does not answer or has no queues."""
     try:
         return home.result().setup.queues
@@ -260,10 +260,10 @@ def _queue(
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
-        yield from sensor_load_value_findings(situation, poller) if poller else ()
+        yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
-            yield decisions.no_account_finding(f"queue {queue}")
+            yield decisions.caller_without_account_finding(f"queue {queue}")
             return
         yield CheckFinding(
             item=f"queue {queue}",
@@ -273,20 +273,20 @@ def _queue(
         )
 
 
-def _situation(policy: Policy, queue: str, home: Future[HomeClusterSettings]) -> TransferSetupSituation:
+def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]) -> TransferSetupSituation:
     """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
-        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0]))
+        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), read_home_queue_setup(policy, hosts[0]))
     return situation
 
 
 def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
     if isinstance(error, FileWritableByOthers):
-        yield transfer_host_requirements.untrusted_file_finding(error.path, error.wrong, error.mend)
+        yield transfer_host_requirements.non_root_writable_file_finding(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
@@ -308,7 +308,7 @@ def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
         found=replace_control_characters(finding.found),
         right=replace_control_characters(finding.right),
         commands=tuple(
-            changes.standalone_edit_line(edit, policy) if policy else changes.setup_edit_command(edit)
+            changes.edit_as_standalone_shell_line(edit, policy) if policy else changes.setup_edit_command(edit)
             for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
         ),
         where=finding.where,

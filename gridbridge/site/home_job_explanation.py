@@ -45,7 +45,7 @@ class UntransferredHomeJob:
     was_sent: bool = False  # a transfer of this job has ended
 
 
-def find_home_job(
+def find_untransferred_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
     """Return the state of a job or task at home; None if the home cluster does not list it.

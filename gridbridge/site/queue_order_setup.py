@@ -18,7 +18,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEditVerb,
     SharedSettingUndo,
 )
-from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueOffer
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
@@ -34,11 +34,11 @@ def plan_queue_sequence_numbers(
 ) -> tuple[SetupStep, ...]:
     """Return the steps that change sequence numbers, with a reason for each queue's number."""
     order = policy.site.queue_order
-    queue_offers = transfer_queues_with_last_answers(policy, folder)
+    queue_offers = queues_with_cluster_load(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = transfer_queue_order.restore_former_queue_numbers(queue_offers, _former(former))
+        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former(former))
     else:
-        changed = transfer_queue_order.renumber_transfer_queues(queue_offers, order)
+        changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
     return queue_setup.setup_steps_of_findings(policy, (_finding(policy, change) for change in changed))
 
 
@@ -67,13 +67,13 @@ def apply_queue_sequence_numbers(
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
-    plain = [queue_setup.step_without_undo(step) for step in steps]
+    plain = [queue_setup.setup_step_without_undo(step) for step in steps]
     queue_setup.apply_setup_steps(plain, policy, report)
     if is_back:
         changes.delete_former_settings(former)
 
 
-def transfer_queues_with_last_answers(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueOffer, ...]:
+def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return the existing transfer queues with their clusters' last answers to the service.
 
     CommandFailed if home does not answer.
@@ -84,7 +84,7 @@ def transfer_queues_with_last_answers(policy: Policy, folder: str = PUBLISHED) -
 
 def _offers(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
-) -> Iterator[TransferQueueOffer]:
+) -> Iterator[TransferQueueWithClusterLoad]:
     """Yield the configured transfer queues that exist in the home cell."""
     heard = {cluster.cluster: cluster for cluster in published_json.read_published_cluster_status(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
@@ -97,10 +97,10 @@ def _offers(
 
 def _offer(
     policy: Policy, name: str, number: str, published: PublishedClusterAnswer | None, since: datetime
-) -> TransferQueueOffer:
+) -> TransferQueueWithClusterLoad:
     cluster = policy.queues[name].cluster
     taken_at = published.taken_at if published else None
-    return TransferQueueOffer(
+    return TransferQueueWithClusterLoad(
         queue=name,
         cluster=cluster,
         seq_no=int(number) if number.isdigit() else None,

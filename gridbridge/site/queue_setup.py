@@ -55,7 +55,7 @@ class SetupStep:
     undo: tuple[SharedSettingUndo, ...] = ()
 
 
-def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a transfer queue's missing parts, in order."""
     request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
@@ -66,7 +66,7 @@ def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
 
 
-def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
+def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
     """Return warnings about a transfer queue that no step of setup can correct."""
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
@@ -85,7 +85,7 @@ def _warning(finding: CheckFinding) -> str:
     return f"{finding.item}: {finding.found}; {finding.right} ({finding.hint}){suffix}"
 
 
-def new_queue_closed_reason(options: TransferQueueRequest) -> str:
+def why_new_queue_stays_closed(options: TransferQueueRequest) -> str:
     """Say why a new queue on this host stays closed until its service reads the new file."""
     return (
         configuration_wait.configuration_lag_reason()
@@ -165,7 +165,7 @@ def _make(step: SetupStep, policy: Policy) -> None:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
-def step_without_undo(step: SetupStep) -> SetupStep:
+def setup_step_without_undo(step: SetupStep) -> SetupStep:
     """Return a step without undo information, for callers that record former values themselves."""
     return replace(step, undo=())
 
@@ -196,21 +196,21 @@ def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeClusterSettings:
+class HomeTransferQueueSettings:
     """The home cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
     slots: Mapping[str, int]  # slots of each queue on the host
 
 
-def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:
+def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
     """Read the home cluster's settings for a transfer queue.
 
     CommandFailed or StateError without an answer.
     """
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
-    return HomeClusterSettings(
+    return HomeTransferQueueSettings(
         setup=makes.read_home_setup(home, of_host), slots=makes.count_slots_on_host(home, of_host)
     )
 
@@ -218,7 +218,7 @@ def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:
 def read_transfer_queue_setup(
     policy: Policy,
     request: WantedTransferQueue,
-    home: HomeClusterSettings,
+    home: HomeTransferQueueSettings,
     unheard: Callable[[str], None] | None = None,
 ) -> TransferSetupSituation:
     """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
@@ -258,7 +258,7 @@ def _own_situation(
 ) -> TransferSetupSituation:
     """Read both cells' settings; refuse a queue that the site made without gridbridge."""
     keep_ssh_connections_open(policy)
-    situation = read_transfer_queue_setup(policy, request, read_home_setup(policy, request.host), unheard)
+    situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
         raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
@@ -287,7 +287,7 @@ def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
         line=changes.setup_edit_command(edit),
-        environment=changes.edit_environment_line(edit, policy),
+        environment=changes.cell_environment_line_for_edit(edit, policy),
         where="",
         edit=edit,
     )

@@ -22,9 +22,9 @@ RESTART_S = 120  # a stopping execd reports its jobs first, and shared disks are
 def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     """Run an edit's printed shell line; CommandFailed has its error message."""
     limit_s: float = RESTART_S
-    if edit.verb != SetupEditVerb.SHELL and edit_environment_line(edit, policy):
+    if edit.verb != SetupEditVerb.SHELL and cell_environment_line_for_edit(edit, policy):
         limit_s = configured_cluster_address(policy, edit.cell).timeout_s
-    run_program(("/bin/sh", "-c", standalone_edit_line(edit, policy)), HERE, limit_s).checked()
+    run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).checked()
 
 
 def setup_edit_command(edit: SetupEdit) -> str:
@@ -32,16 +32,16 @@ def setup_edit_command(edit: SetupEdit) -> str:
     return qconf.setup_edit_shell_line(edit)
 
 
-def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
+def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
     cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
     makes = batch_adapter_of_cluster(cluster).makes_queues if cluster else None
     return makes.shell_environment_line(cluster) if cluster and makes else ""
 
 
-def standalone_edit_line(edit: SetupEdit, policy: Policy) -> str:
+def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
     """Return a shell line that makes an edit from any shell of root."""
-    before = edit_environment_line(edit, policy)
+    before = cell_environment_line_for_edit(edit, policy)
     return f"({before}; {setup_edit_command(edit)})" if before else setup_edit_command(edit)
 
 

@@ -154,7 +154,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
     return (
         *transfer_host_requirements.FOLDERS,
         SUDOERS,
-        *filter(None, (transfer_host_requirements.state_file_path(policy.site),)),
+        *filter(None, (transfer_host_requirements.sqlite_state_file_path(policy.site),)),
     )
 
 
@@ -199,7 +199,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 
 
 @contextmanager
-def run_each_program_once() -> Iterator[None]:
+def cache_program_results() -> Iterator[None]:
     """Run each program once, for the first thread that needs it; failures are cached, too."""
     replace_program_runs_by(_Answers().answer)
     try:

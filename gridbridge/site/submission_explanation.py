@@ -182,7 +182,7 @@ def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
-        offers = queue_order_setup.transfer_queues_with_last_answers(policy)
+        offers = queue_order_setup.queues_with_cluster_load(policy)
     except GridbridgeError:  # the rest of the explanation is printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]

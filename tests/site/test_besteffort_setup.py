@@ -62,7 +62,7 @@ def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupReq
 
 def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     """And name what keeps local jobs waiting for tasks nevertheless."""
-    lines = [step.line for step in besteffort_setup.plan_besteffort_queues(policy, asked())]
+    lines = [step.line for step in besteffort_setup.plan_besteffort_setup(policy, asked())]
 
     assert "qconf -Mc" in lines[0]
     assert ["qconf -sq all.q" in line for line in lines[1:3]] == [True, True]
@@ -84,7 +84,7 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
 )
 def test_where_none_can_be_made_that_is_said(policy: Policy, wanted: BestEffortSetupRequest, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        besteffort_setup.plan_besteffort_queues(policy, wanted)
+        besteffort_setup.plan_besteffort_setup(policy, wanted)
 
 
 def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Policy, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Pol
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
-        besteffort_setup.plan_besteffort_queues(policy, asked())
+        besteffort_setup.plan_besteffort_setup(policy, asked())
     (told,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
     assert (told.item, told.state) == ("alpha: queue gb-be1", FindingSeverity.WARNING)
 

@@ -15,7 +15,7 @@ from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 from gridbridge.site.check import _item
-from gridbridge.site.queue_setup import HomeClusterSettings
+from gridbridge.site.queue_setup import HomeTransferQueueSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
 
@@ -114,7 +114,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(tmp_path: Path, monk
     )
     asked: list[str] = []
 
-    def see_home(_: Policy, of_host: str) -> HomeClusterSettings:
+    def see_home(_: Policy, of_host: str) -> HomeTransferQueueSettings:
         asked.append(of_host)
         raise CommandFailed(("qconf",), 1, b"", b"silent")
 

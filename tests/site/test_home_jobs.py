@@ -39,7 +39,7 @@ def look(
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)
-    return home_job_explanation.find_home_job(str(job), NOON, str(published), config, **of)
+    return home_job_explanation.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
 
 
 def without_messages() -> str:

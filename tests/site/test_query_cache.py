@@ -27,14 +27,14 @@ def runs(folder: Path) -> int:
 
 
 def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
-    with site_inspection.run_each_program_once(), ThreadPoolExecutor(4) as threads:
+    with site_inspection.cache_program_results(), ThreadPoolExecutor(4) as threads:
         told = {*threads.map(lambda _: asked(tmp_path, "-sc"), range(8))}
 
     assert (told, runs(tmp_path)) == ({b"-sc\n"}, 1)
 
 
 def test_another_question_another_cell_or_an_input_is_asked_anew(tmp_path: Path) -> None:
-    with site_inspection.run_each_program_once():
+    with site_inspection.cache_program_results():
         asked(tmp_path, "-sc")
         asked(tmp_path, "-sq")
         asked(tmp_path, "-sc", SGE_CELL="beta")
@@ -54,7 +54,7 @@ def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) 
         assert failed.value.status is None
 
     counts = []
-    with site_inspection.run_each_program_once():
+    with site_inspection.cache_program_results():
         hung("-sc", SGE_CELL="beta")
         for ask in (
             lambda: hung("-sq", SGE_CELL="beta"),
@@ -71,7 +71,7 @@ def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) 
 
 
 def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
-    with site_inspection.run_each_program_once():
+    with site_inspection.cache_program_results():
         asked(tmp_path, "-sc")
     asked(tmp_path, "-sc")
 
@@ -79,7 +79,7 @@ def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
 
 
 def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
-    with site_inspection.run_each_program_once():
+    with site_inspection.cache_program_results():
         for _ in range(2):
             with pytest.raises(CommandFailed, match="nowhere"):
                 run_program(("/nowhere",), ENV, 10)
@@ -108,7 +108,7 @@ def test_the_same_question_by_ssh_is_asked_once() -> None:
     def told(login: SshLogin) -> bytes:
         return ssh.run_over_ssh(login, ("echo", "-sc"), ENV, 10, carrier=carrier).stdout
 
-    with site_inspection.run_each_program_once():
+    with site_inspection.cache_program_results():
         printed = {told(SshLogin(host=host, user=user)) for host in ("b", "b", "c") for user in ("x", "y")}
 
     assert (printed, carrier.requests) == ({b"-sc\n"}, 4)

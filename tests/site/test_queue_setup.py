@@ -133,7 +133,7 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        queue_setup.plan_transfer_queue(policy, TransferQueueRequest(cluster="beta"))
+        queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -143,4 +143,4 @@ def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     policy = policy_file.parse_configuration("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        queue_setup.plan_transfer_queue(policy, TransferQueueRequest(cluster="beta"))
+        queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))

@@ -17,7 +17,7 @@ def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
     if uid:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"uid {uid}")
     add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
-    return broken_finding_with_fix(item, "missing", "a system account", shell_line_edit(add))
+    return broken_finding_with_fix(item, "missing", "a system account", setup_edit_running_shell_line(add))
 
 
 def account_folder_finding(
@@ -36,15 +36,15 @@ def account_folder_finding(
     if path in hidden:
         return invisible_file_finding(item, right)
     if facts is None:
-        return broken_finding_with_fix(item, "missing", right, shell_line_edit(mends))
+        return broken_finding_with_fix(item, "missing", right, setup_edit_running_shell_line(mends))
     if not facts.is_folder:
         moved = f"mv -T {quoted} {quoted}.wrong"
         aside = f"{run_as_account_shell_line(name, moved) if is_within else moved} && {mends}"
-        return broken_finding_with_fix(item, "not a folder", right, shell_line_edit(aside))
+        return broken_finding_with_fix(item, "not a folder", right, setup_edit_running_shell_line(aside))
     if uid and facts.owner == uid and facts.mode == mode:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(facts))
     make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return broken_finding_with_fix(item, describe_owner_and_mode(facts), right, shell_line_edit(make_and_give))
+    return broken_finding_with_fix(item, describe_owner_and_mode(facts), right, setup_edit_running_shell_line(make_and_give))
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -54,7 +54,7 @@ def run_as_account_shell_line(name: str, command: str) -> str:
 
 def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]) -> CheckFinding:
     """Check a sudoers file that has to hold exactly one line."""
-    item, mend = f"sudoers {path}", write_root_file_edit(path, line, 0o440)
+    item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
         return broken_finding_with_fix(
             item, describe_owner_and_mode(facts), "root's, mode 0440: sudo reads no other", mend
@@ -83,24 +83,24 @@ def describe_owner_and_mode(facts: PathFacts) -> str:
     return f"{facts.owner_name}'s, mode {facts.mode:04o}"
 
 
-def shell_line_edit(line: str) -> SetupEdit:
+def setup_edit_running_shell_line(line: str) -> SetupEdit:
     """Return the edit that runs a command line on this host."""
     return SetupEdit(verb=SetupEditVerb.SHELL, value=line)
 
 
-def write_root_file_edit(path: str, line: str, mode: int) -> SetupEdit:
+def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
     """Return the edit that writes a file with one line, owned by root."""
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
-    return shell_line_edit(f"echo {shlex.quote(line)} | {install}")
+    return setup_edit_running_shell_line(f"echo {shlex.quote(line)} | {install}")
 
 
-def private_to_account_edit(path: str, owner: str) -> SetupEdit:
+def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     """Return the edit that makes a file readable by its owner account only.
 
     The account may have replaced the file by a symlink, so root never changes the symlink's target.
     """
     name = shlex.quote(path)
-    return shell_line_edit(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
+    return setup_edit_running_shell_line(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
 
 
 def invisible_file_finding(item: str, right: str = "") -> CheckFinding:

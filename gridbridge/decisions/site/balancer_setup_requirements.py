@@ -12,12 +12,12 @@ from gridbridge.decisions.site.account_and_file_findings import (
     broken_finding_with_fix,
     describe_owner_and_mode,
     invisible_file_finding,
-    private_to_account_edit,
+    setup_edit_making_file_private,
     run_as_account_shell_line,
-    shell_line_edit,
+    setup_edit_running_shell_line,
     sudoers_file_finding,
     system_account_finding,
-    write_root_file_edit,
+    setup_edit_writing_root_file,
 )
 from gridbridge.decisions.site.sge_scheduler_settings import BY_NUMBER, QUEUE_ORDER, scheduler_setting_finding
 from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
@@ -203,11 +203,11 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
             item,
             "missing",
             right,
-            shell_line_edit(run_as_account_shell_line(owner, make) if is_within else make_and_give),
+            setup_edit_running_shell_line(run_as_account_shell_line(owner, make) if is_within else make_and_give),
         )
     elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
         yield broken_finding_with_fix(
-            item, describe_owner_and_mode(path_facts), right, private_to_account_edit(path, owner)
+            item, describe_owner_and_mode(path_facts), right, setup_edit_making_file_private(path, owner)
         )
     else:
         yield CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
@@ -218,7 +218,7 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs it")
-    mend = write_root_file_edit(BALANCE_CRON, CRON_LINE, 0o644)
+    mend = setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return broken_finding_with_fix(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):

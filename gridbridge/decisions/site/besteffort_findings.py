@@ -12,7 +12,7 @@ from gridbridge.decisions.site.needed_besteffort_queues import (
     PREEMPT,
     BestEffortQueueLayout,
     format_queue_slots_by_host,
-    local_queues_displacing_tasks,
+    local_queues_preempting_tasks,
     own_besteffort_queues,
     subordinate_lists_by_host,
 )
@@ -56,7 +56,7 @@ def besteffort_queue_findings(
         *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
         *(
             finding
-            for name in local_queues_displacing_tasks(cell, model)
+            for name in local_queues_preempting_tasks(cell, model)
             for finding in _subordinates(cluster, cell, blocks, name)
         ),
         *(_slots(cluster, cell, blocks, n) for n in numbers),

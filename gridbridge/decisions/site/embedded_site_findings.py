@@ -20,16 +20,16 @@ def embedded_site_findings(
     poller: PollerProcessFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
     """Check an embedded site's poller, clusters and queues; `slots` by queue."""
-    yield _poller(poller, policy.poller.stale_s)
+    yield _embedded_poller(poller, policy.poller.stale_s)
     yield from stale_service_configuration.stale_configuration_findings(poller)
     for name, cell in cells.items():
         yield embedded_cluster_finding(name, cell)
     if not cells[policy.site.cluster].trouble:
         for name in policy.queues:
-            yield _queue(name, slots, policy)
+            yield _embedded_queue(name, slots, policy)
 
 
-def _poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
+def _embedded_poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
         return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
     actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
@@ -45,7 +45,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
 
-def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
+def _embedded_queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
     actual = number_with_noun(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == section.slots:

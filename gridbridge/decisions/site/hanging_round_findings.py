@@ -35,7 +35,7 @@ def rebalance_round_findings(
         )
 
 
-def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
+def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     """Return the finding that rebalancing is paused, with the resuming command."""
     return CheckFinding(
         item="rebalancing: quiesce",
@@ -46,7 +46,7 @@ def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
     )
 
 
-def paused_moves_sentence(since: datetime, at: datetime) -> str:
+def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
     """Return one line about paused rebalancing moves, with the command that resumes."""
     return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 

@@ -45,7 +45,7 @@ def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
     return bool(NAME.fullmatch(name)) and (does or is_besteffort_queue(queue))
 
 
-def queues_only_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
+def foreign_queues_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return queues that have only the name of a best-effort queue."""
     return tuple(name for name in cell.queues if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name))
 
@@ -99,7 +99,7 @@ class BestEffortQueueLayout:
         return dict(zip(self.names(), used, strict=True))
 
 
-def local_queues_displacing_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
+def local_queues_preempting_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
     """Return local queues on the model queue's hosts: their jobs preempt tasks."""
     hosts = cell.slots.get(model, {}).keys()
     return tuple(name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys())

@@ -37,7 +37,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
     yield from stale_service_configuration.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
         if cell.is_shut and not facts.is_root:
-            yield no_account_finding(name)
+            yield caller_without_account_finding(name)
             continue
         cluster = policy.clusters.get(name)
         judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
@@ -51,7 +51,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         yield from _queue(queue, state, policy)
 
 
-def no_account_finding(item: str) -> CheckFinding:
+def caller_without_account_finding(item: str) -> CheckFinding:
     """Return the finding about a cluster at which the calling user has no account."""
     return CheckFinding(item=item, state=FindingSeverity.WARNING, found=UNSEEN)
 

@@ -11,7 +11,7 @@ MIN_FREE_FILES = 256
 KIB = 1024
 
 
-def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
+def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
     """Say why a folder accepts no more files; empty if it does."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
@@ -21,9 +21,9 @@ def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
     return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
 
 
-def first_disk_space_problem(rooms: Mapping[str, FolderFreeSpace]) -> str:
+def why_a_folder_takes_no_files(rooms: Mapping[str, FolderFreeSpace]) -> str:
     """Say why the first full folder accepts no more files; empty if no folder is full."""
-    return next(filter(None, (disk_space_problem(folder, room) for folder, room in rooms.items())), "")
+    return next(filter(None, (why_folder_takes_no_files(folder, room) for folder, room in rooms.items())), "")
 
 
 OWNERS_SHOWN = 3
@@ -34,7 +34,7 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
     """Check the free bytes and inodes of each folder, and report alien folders."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
-        if lacking := disk_space_problem(folder, room):
+        if lacking := why_folder_takes_no_files(folder, room):
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove what fills its filesystem; {until}"

@@ -30,7 +30,7 @@ FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
 
-def transfer_host_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the transfer host's group ids, load report time and load sensor."""
     if situation.wanted.host not in situation.home.exec_hosts:
         return (_no_execd(situation),)
@@ -53,10 +53,10 @@ def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     if SENSOR in present:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
     right = ",".join([*present, SENSOR])
-    return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
+    return _host_conf_setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
 
-def _setting(situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str) -> CheckFinding:
+def _host_conf_setting(situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str) -> CheckFinding:
     request = situation.wanted
     edit = SetupEdit(
         verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute=attribute, value=right
@@ -79,7 +79,7 @@ def _report_time(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("load_report_time"), "load report time"
     if _seconds(actual) <= REPORT_S:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
-    return _setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+    return _host_conf_setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
 def _seconds(text: str) -> int:
@@ -96,7 +96,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues here"
-    return _setting(situation, item, "gid_range", few, right)
+    return _host_conf_setting(situation, item, "gid_range", few, right)
 
 
 def _gids(text: str) -> set[int]:
@@ -119,7 +119,7 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
     return f"{free[0]}-{free[-1]}"
 
 
-def sensor_load_value_findings(
+def unreported_load_value_findings(
     situation: TransferSetupSituation, poller: PollerProcessFacts
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster.

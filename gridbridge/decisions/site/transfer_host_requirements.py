@@ -14,8 +14,8 @@ from gridbridge.decisions.site.account_and_file_findings import (
     broken_finding_with_fix,
     describe_owner_and_mode,
     invisible_file_finding,
-    private_to_account_edit,
-    shell_line_edit,
+    setup_edit_making_file_private,
+    setup_edit_running_shell_line,
     sudoers_file_finding,
     system_account_finding,
 )
@@ -72,7 +72,7 @@ def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
 
 def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
     """Check that only the service account may read the state file."""
-    path = state_file_path(site)
+    path = sqlite_state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
         return invisible_file_finding(item)
@@ -82,23 +82,23 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     owner = site.service_account
     return broken_finding_with_fix(
-        item, describe_owner_and_mode(path_facts), f"{owner}'s, mode 0600", private_to_account_edit(path, owner)
+        item, describe_owner_and_mode(path_facts), f"{owner}'s, mode 0600", setup_edit_making_file_private(path, owner)
     )
 
 
-def state_file_path(site: SiteSection) -> str:
+def sqlite_state_file_path(site: SiteSection) -> str:
     """Return the path of the SQLite state file; empty for a database server."""
     return site.state.partition("://")[2][1:] if site.state.startswith("sqlite:") else ""
 
 
-def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
+def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that users other than root can change."""
     return CheckFinding(
         item=f"file {path}",
         state=FindingSeverity.BROKEN,
         found=wrong,
         right="the file and each folder above are root's, and only root writes there",
-        mend=(shell_line_edit(mend),),
+        mend=(setup_edit_running_shell_line(mend),),
         hint="read the file first: another user may have changed the file",
     )
 
@@ -117,7 +117,7 @@ def service_sudoers_line(site: SiteSection) -> str:
 def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
-        mend = shell_line_edit(f"chmod a+rx {shlex.quote(closed)}")
+        mend = setup_edit_running_shell_line(f"chmod a+rx {shlex.quote(closed)}")
         return broken_finding_with_fix(item, f"others can't pass {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
@@ -125,7 +125,7 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
     if is_trusted and path_facts.mode & 0o005 == 0o005:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
-    mend = shell_line_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
+    mend = setup_edit_running_shell_line(f"chown root:root {name} && chmod a+rx,go-w {name}")
     return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for others to read and run", mend
     )
@@ -138,7 +138,7 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"root's alone, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
-    mend = shell_line_edit(" && ".join((*tree.above, within)))
+    mend = setup_edit_running_shell_line(" && ".join((*tree.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
     return replace(broken_finding_with_fix(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
@@ -149,7 +149,7 @@ def _interpreter(facts: TransferHostFacts) -> CheckFinding:
     if not facts.import_trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
     folder = PYTHON.removesuffix("/bin/python3")
-    mend = shell_line_edit(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
+    mend = setup_edit_running_shell_line(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
     return broken_finding_with_fix(item, facts.import_trouble, "yes", mend)
 
 
@@ -157,10 +157,10 @@ def _configuration(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return broken_finding_with_fix(item, "missing", "there", shell_line_edit(f"{copy} {CONFIG}"))
+        return broken_finding_with_fix(item, "missing", "there", setup_edit_running_shell_line(f"{copy} {CONFIG}"))
     if path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
-    mend = shell_line_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
+    mend = setup_edit_running_shell_line(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
     return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for all to read, mode 0644", mend
     )

@@ -68,7 +68,7 @@ def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
     return same and actual.requestable in may_ask
 
 
-def remote_resource_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
@@ -135,7 +135,7 @@ MOST: Mapping[str, str] = MappingProxyType(
 )
 
 
-def new_queue_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
+def new_queue_complex_values(situation: TransferSetupSituation) -> tuple[str, ...]:
     """Return complex_values of a new transfer queue for the mapping's resources."""
     rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))

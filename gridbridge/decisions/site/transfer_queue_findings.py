@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.site.cell_access_rights import queue_user_list_findings
 from gridbridge.decisions.site.stale_service_configuration import AWAIT_RELOAD_EDIT
-from gridbridge.decisions.site.transfer_queue_complexes import mapped_resource_value_findings, new_queue_resource_values
+from gridbridge.decisions.site.transfer_queue_complexes import mapped_resource_value_findings, new_queue_complex_values
 from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -126,7 +126,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
         **right,
         "pe_list": " ".join(sendable_parallel_environments(situation)) or "NONE",
         "user_lists": request.people_list if request.people else "NONE",
-        "complex_values": ",".join(("remote=TRUE", *new_queue_resource_values(situation))),
+        "complex_values": ",".join(("remote=TRUE", *new_queue_complex_values(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)

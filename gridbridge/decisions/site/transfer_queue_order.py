@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueOffer
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
 from gridbridge.model.status_report import number_with_noun
 
 WORDS = {
@@ -20,7 +20,7 @@ WORDS = {
 }
 
 
-def estimated_wait_per_slot(offer: TransferQueueOffer) -> float:
+def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> float:
     """Return a task's expected wait, in turnovers of all the cluster's slots.
 
     The wait is rounded to a tenth, because smaller differences change with each job. The wait of a
@@ -32,7 +32,7 @@ def estimated_wait_per_slot(offer: TransferQueueOffer) -> float:
     return round(ahead / offer.slots, 1) if offer.slots else inf
 
 
-def rank_transfer_queues(offers: Iterable[TransferQueueOffer], order: QueueOrder) -> tuple[TransferQueueOffer, ...]:
+def rank_transfer_queues(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return transfer queues in the order in which the scheduler should try them.
 
     Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
@@ -41,12 +41,12 @@ def rank_transfer_queues(offers: Iterable[TransferQueueOffer], order: QueueOrder
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
     if order is QueueOrder.WAIT:
-        return tuple(sorted(present, key=estimated_wait_per_slot))
-    return tuple(sorted(present, key=lambda offer: (offer.cost, estimated_wait_per_slot(offer))))
+        return tuple(sorted(present, key=expected_wait_in_slot_turnovers))
+    return tuple(sorted(present, key=lambda offer: (offer.cost, expected_wait_in_slot_turnovers(offer))))
 
 
-def renumber_transfer_queues(
-    offers: Iterable[TransferQueueOffer], order: QueueOrder
+def plan_queue_renumbering(
+    offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues whose seq_no changes to follow `order`.
 
@@ -69,8 +69,8 @@ def renumber_transfer_queues(
     return tuple(changed)
 
 
-def restore_former_queue_numbers(
-    offers: Iterable[TransferQueueOffer], former: Mapping[str, int]
+def plan_queue_number_restore(
+    offers: Iterable[TransferQueueWithClusterLoad], former: Mapping[str, int]
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues whose seq_no goes back to the original number."""
     return tuple(
@@ -80,7 +80,7 @@ def restore_former_queue_numbers(
     )
 
 
-def is_queue_order_set_up(offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]) -> bool:
+def is_queue_order_set_up(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]) -> bool:
     """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
     Expected waits change every minute, so any seq_no are accepted once queues were numbered by
@@ -88,15 +88,15 @@ def is_queue_order_set_up(offers: Iterable[TransferQueueOffer], order: QueueOrde
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
-        return not restore_former_queue_numbers(all_offers, former)
+        return not plan_queue_number_restore(all_offers, former)
     if not former:
-        return not renumber_transfer_queues(all_offers, order)
+        return not plan_queue_renumbering(all_offers, order)
     costs = [queue.cost for queue in rank_transfer_queues(all_offers, QueueOrder.SEQ_NO)]
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
 
 def queue_order_finding(
-    offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]
+    offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]
 ) -> CheckFinding:
     """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
     is_right = is_queue_order_set_up(offers, order, former)
@@ -110,19 +110,19 @@ def queue_order_finding(
     )
 
 
-def queue_rank_reason(offer: TransferQueueOffer, order: QueueOrder) -> str:
+def queue_rank_reason(offer: TransferQueueWithClusterLoad, order: QueueOrder) -> str:
     """Return the figures that decide a transfer queue's rank."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {number_with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
-def describe_queue_order(offers: Iterable[TransferQueueOffer], order: QueueOrder) -> str:
+def describe_queue_order(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder) -> str:
     """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     order_words = ", then ".join(
         f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order)
     )
-    is_so = not renumber_transfer_queues(all_offers, order)
+    is_so = not plan_queue_renumbering(all_offers, order)
     later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
     return f"tried in this order, {WORDS[order]}: {order_words}{later}"

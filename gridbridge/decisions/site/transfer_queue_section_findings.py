@@ -41,7 +41,7 @@ def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tupl
             state=FindingSeverity.BROKEN,
             found=_shown(section) if section else "missing",
             right=_shown(right),
-            mend=(_edit("put", request.queue, *_changes(section or unset, right)),),
+            mend=(_section_edit("put", request.queue, *_changes(section or unset, right)),),
         ),
     )
 
@@ -69,7 +69,7 @@ def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = N
 
 def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) -> tuple[SetupEdit, ...]:
     """Return the edit that removes a transfer queue's section from gridbridge.toml."""
-    return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
+    return (_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
 def _shown(queue: TransferQueueSection) -> str:
@@ -82,7 +82,7 @@ def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
 
 
-def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
+def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     """Return the edit that changes gridbridge.toml and keeps the file's comments."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
     return SetupEdit(verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))

@@ -16,11 +16,11 @@ from gridbridge.decisions.site.cell_access_rights import (
     user_list_removal_edits,
 )
 from gridbridge.decisions.site.sge_scheduler_settings import sge_scheduler_findings
-from gridbridge.decisions.site.transfer_host_configuration import SENSOR, transfer_host_conf_findings
+from gridbridge.decisions.site.transfer_host_configuration import SENSOR, transfer_host_sge_conf_findings
 from gridbridge.decisions.site.transfer_queue_complexes import (
     REMOTE,
     complex_definition_findings,
-    remote_resource_value_findings,
+    remote_complex_value_findings,
 )
 from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
 from gridbridge.model.elastic.elastic_nodes import is_same_host
@@ -46,9 +46,9 @@ def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFin
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),
-        *remote_resource_value_findings(situation),
+        *remote_complex_value_findings(situation),
         *sge_scheduler_findings(situation),
-        *transfer_host_conf_findings(situation),
+        *transfer_host_sge_conf_findings(situation),
         *transfer_user_list_findings(situation),
         *transfer_queue_findings(situation),
     )

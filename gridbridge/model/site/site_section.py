@@ -40,7 +40,7 @@ class SiteSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferQueueOffer:
+class TransferQueueWithClusterLoad:
     """A transfer queue, with its remote cluster's last reported slots and tasks."""
 
     queue: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.batch import load_home_job_control
 from gridbridge.batch.configured_cluster_routes import configured_home_address
-from gridbridge.decisions.site.service_folder_space import first_disk_space_problem
+from gridbridge.decisions.site.service_folder_space import why_a_folder_takes_no_files
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
@@ -41,7 +41,7 @@ class FullServiceFolderWatch:
 
     def _look(self) -> None:
         rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
-        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
+        shortage = why_a_folder_takes_no_files(rooms) or why_a_folder_takes_no_files(
             free_space_of_starter_tmpdirs(self._tmpdirs())
         )
         if bool(shortage) != bool(self._lacks):

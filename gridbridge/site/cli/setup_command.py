@@ -116,9 +116,9 @@ def transfer(
         return
     if is_removed:
         service.delete_unneeded_former_settings(policy)
-    steps_left = service.plan_queue_leftover_removal if is_removed else service.plan_transfer_queue
+    steps_left = service.plan_queue_leftover_removal if is_removed else service.plan_transfer_queue_setup
     refuse_remaining_setup_steps(steps_left(policy_file.load_configuration(CONFIG), options))
-    if not is_removed and (closed := service.new_queue_closed_reason(options)):
+    if not is_removed and (closed := service.why_new_queue_stays_closed(options)):
         _warn(closed)
 
 
@@ -151,7 +151,7 @@ def setup_besteffort(
     """
     policy = policy_file.load_configuration(CONFIG)
     request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
-    planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_queues
+    planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_setup
     for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
         _warn(warning)
     if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):
@@ -205,7 +205,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
         stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
         _warn(f"the qmaster runs on {master}: {stays}")
-    elif is_removed and (nodes := balancer_setup.count_balancer_nodes_left()):
+    elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and steps and os.geteuid() != file_trust.ROOT:
@@ -218,8 +218,8 @@ def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) ->
     """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
         return service.plan_transfer_queue_removal(policy, options, _warn)
-    steps = service.plan_transfer_queue(policy, options)
-    for warning in service.transfer_queue_warnings(policy, options):
+    steps = service.plan_transfer_queue_setup(policy, options)
+    for warning in service.uncorrectable_queue_warnings(policy, options):
         _warn(warning)
     return steps
 

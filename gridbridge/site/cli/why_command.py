@@ -129,7 +129,7 @@ def _at_home(
 ) -> tuple[UntransferredHomeJob | None, str]:
     """Query a job at home; return the job, or the reason why the home cluster did not answer."""
     try:
-        return home_job_explanation.find_home_job(job, now, folder, path, was_sent=was_sent), ""
+        return home_job_explanation.find_untransferred_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
         return None, str(error)
 

@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.decisions.site.service_folder_space import (
     disk_space_findings,
-    disk_space_problem,
-    first_disk_space_problem,
+    why_folder_takes_no_files,
+    why_a_folder_takes_no_files,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
@@ -48,7 +48,7 @@ def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
 def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: str) -> None:
     [finding] = disk_space_findings({SPOOL: room})
 
-    assert disk_space_problem(SPOOL, room) == first_disk_space_problem({"/wide": WIDE, SPOOL: room}) == told
+    assert why_folder_takes_no_files(SPOOL, room) == why_a_folder_takes_no_files({"/wide": WIDE, SPOOL: room}) == told
     assert finding.item == f"room in {SPOOL}"
     assert (finding.state, finding.found) == (
         (FindingSeverity.BROKEN, told) if told else (FindingSeverity.OK, finding.found)

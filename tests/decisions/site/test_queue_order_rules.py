@@ -6,15 +6,15 @@ import pytest
 
 from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.site_section import QueueOrder, TransferQueueOffer
+from gridbridge.model.site.site_section import QueueOrder, TransferQueueWithClusterLoad
 
-BETA = TransferQueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
-DELTA = TransferQueueOffer(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
-GAMMA = TransferQueueOffer(queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1)
+BETA = TransferQueueWithClusterLoad(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
+DELTA = TransferQueueWithClusterLoad(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
+GAMMA = TransferQueueWithClusterLoad(queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1)
 EVERY = (BETA, DELTA, GAMMA)
 
 
-def busy(offer: TransferQueueOffer, pending: int) -> TransferQueueOffer:
+def busy(offer: TransferQueueWithClusterLoad, pending: int) -> TransferQueueWithClusterLoad:
     """Return a queue whose cluster has no free slot, and so many tasks that wait."""
     return replace(offer, free_slots=0, pending=pending)
 
@@ -31,8 +31,8 @@ def busy(offer: TransferQueueOffer, pending: int) -> TransferQueueOffer:
         pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
     ],
 )
-def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueOffer, expected: float) -> None:
-    assert transfer_queue_order.estimated_wait_per_slot(offer) == expected
+def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueWithClusterLoad, expected: float) -> None:
+    assert transfer_queue_order.expected_wait_in_slot_turnovers(offer) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueOffer, expe
         ),
     ],
 )
-def test_the_order_is_by_policy(offers: tuple[TransferQueueOffer, ...], order: QueueOrder, expected: str) -> None:
+def test_the_order_is_by_policy(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, expected: str) -> None:
     for given in (offers, offers[::-1]):
         found = transfer_queue_order.rank_transfer_queues(given, order)
 
         assert " ".join(one.cluster for one in found) == expected
 
 
-def numbers(offers: tuple[TransferQueueOffer, ...], order: QueueOrder) -> dict[str, int]:
+def numbers(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
-    changed = {one.queue: one.after for one in transfer_queue_order.renumber_transfer_queues(offers, order)}
+    changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_renumbering(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
@@ -76,7 +76,7 @@ def test_queues_exchange_their_numbers() -> None:
 
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
-    assert transfer_queue_order.renumber_transfer_queues((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+    assert transfer_queue_order.plan_queue_renumbering((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
 
 
 def test_equal_numbers_are_told_apart() -> None:
@@ -88,7 +88,7 @@ def test_equal_numbers_are_told_apart() -> None:
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = transfer_queue_order.renumber_transfer_queues((BETA, DELTA, odd), QueueOrder.COST)
+    changed = transfer_queue_order.plan_queue_renumbering((BETA, DELTA, odd), QueueOrder.COST)
 
     assert {one.queue: one.after for one in changed} == {"transfer-delta": 100, "transfer-beta": 200}
 
@@ -96,8 +96,8 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert transfer_queue_order.renumber_transfer_queues(EVERY, QueueOrder.SEQ_NO) == ()
-    found = transfer_queue_order.restore_former_queue_numbers(EVERY, former)
+    assert transfer_queue_order.plan_queue_renumbering(EVERY, QueueOrder.SEQ_NO) == ()
+    found = transfer_queue_order.plan_queue_number_restore(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
@@ -138,7 +138,7 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
     ],
 )
 def test_an_order_that_was_not_set_up_is_a_warning(
-    offers: tuple[TransferQueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
+    offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
     found = transfer_queue_order.queue_order_finding(offers, order, former)

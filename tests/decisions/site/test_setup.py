@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.transfer_host_configuration import sensor_load_value_findings, widen_gid_range
+from gridbridge.decisions.site.transfer_host_configuration import unreported_load_value_findings, widen_gid_range
 from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,
@@ -411,13 +411,13 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in sensor_load_value_findings(situation, PUBLISHING)] == [FindingSeverity.BROKEN]
-    assert [each.state for each in sensor_load_value_findings(reporting, PUBLISHING)] == [FindingSeverity.OK]
+    assert [each.state for each in unreported_load_value_findings(situation, PUBLISHING)] == [FindingSeverity.BROKEN]
+    assert [each.state for each in unreported_load_value_findings(reporting, PUBLISHING)] == [FindingSeverity.OK]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
-    (found,) = sensor_load_value_findings(a_ready_situation(), older)
+    (found,) = unreported_load_value_findings(a_ready_situation(), older)
 
     assert (found.state, found.mend) == (FindingSeverity.WARNING, ())
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
@@ -426,7 +426,7 @@ def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> No
 @pytest.mark.parametrize(("for_s", "state"), [(9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)])
 def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: FindingSeverity) -> None:
     known = ServiceConfigurationFacts(is_same=True, for_s=for_s)
-    (found,) = sensor_load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
+    (found,) = unreported_load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
     assert (found.state, bool(found.mend)) == (state, state == FindingSeverity.BROKEN)
 
@@ -437,7 +437,7 @@ def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, st
 def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: FindingSeverity) -> None:
     """It does so within two load report times."""
     execd = RunningExecd(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
-    (found,) = sensor_load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
+    (found,) = unreported_load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
     assert (found.state, bool(found.mend)) == (state, state == FindingSeverity.BROKEN)
 

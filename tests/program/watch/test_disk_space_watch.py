@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site.service_folder_space import first_disk_space_problem
+from gridbridge.decisions.site.service_folder_space import why_a_folder_takes_no_files
 from gridbridge.program import status_and_why_reports
 from gridbridge.program.watch.service_disk_space import (
     LOOK_S,
@@ -117,7 +117,7 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     full = f"{folder} is full: 64 KiB are free, 1024 are needed"
     assert str(folder) not in before[0]
     assert full not in before[1]
-    assert first_disk_space_problem({str(folder): seen}) == full
+    assert why_a_folder_takes_no_files({str(folder): seen}) == full
     assert full in alarm
 
 

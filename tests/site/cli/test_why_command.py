@@ -405,7 +405,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
     job = UntransferredHomeJob(
         job="7", owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
     )
-    monkeypatch.setattr(home_job_explanation, "find_home_job", lambda *_, **__: job)
+    monkeypatch.setattr(home_job_explanation, "find_untransferred_home_job", lambda *_, **__: job)
 
     heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
 
