@@ -45,7 +45,7 @@ from dataclasses import replace
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.transfer.poller.usage_records import RemoteUsageService
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.store import usage_rows as accounts

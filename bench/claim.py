@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch import remote_job_claim_script
 from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode, write_remote_job_script
-from gridbridge.model.transfer.claim import FOLDER
+from gridbridge.model.transfer.claim_and_guard import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
 

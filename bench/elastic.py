@@ -105,7 +105,7 @@ def read_bare(folder: Path) -> int:
 
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
-    from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
+    from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
     from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
     from gridbridge.model.key_settings import QueueDefaultRequests
 
@@ -113,8 +113,8 @@ def plan(folder: Path) -> int:
         "small": NodePoolSection(slots=4, resources=QueueDefaultRequests(h_vmem="16G"), price=1, limit=5000),
         "large": NodePoolSection(slots=64, resources=QueueDefaultRequests(h_vmem="256G"), price=20),
     }
-    seen = observed_or_saved_cell.load_saved_balance_situation(str(folder))
-    found = round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)
+    seen = balance_situation_sources.load_saved_balance_situation(str(folder))
+    found = balancer_round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)
     assert found.add, found.verdict
     return found.figures.tasks // TASKS
 

@@ -34,7 +34,11 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatioUpdate,
     TaskRetry,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+    TaskMissingSince,
+)
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

@@ -43,8 +43,8 @@ import sys
 from datetime import datetime, timezone
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.campaigns.store import published_campaign_files as campaign_files
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])

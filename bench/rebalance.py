@@ -21,11 +21,11 @@ from random import Random
 
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
-from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
@@ -34,7 +34,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTaskState,
     RecentPlacementMoveTimes,
 )
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)

@@ -21,13 +21,13 @@ from bench.rows import Row
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends
 MOST_CALLS, MOST_TIMES = 3.0, 1.2
-LOADED = "import gridbridge.privileged.as_user, gridbridge.privileged.arrays.send_arrays"
+LOADED = "import gridbridge.privileged.as_user, gridbridge.privileged.send_arrays"
 AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s": 60}
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.decisions.elastic.published_balancer_figures import (
+from gridbridge.decisions.elastic.balancer_round_reports import (
     BalancerRoundNodeChanges,
     balancer_figures_if_cell_observed,
     count_balancer_round_figures,
 )
-from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.campaign_events import (
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownCampaignAtCluster,
     ShownCampaignCluster,
@@ -71,7 +71,7 @@ def site(folder: Path) -> tuple[str, str]:
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))
-    published_balance_file.write_published_balance(balance(), str(folder / "balance"))
+    balancer_round_outputs.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
 

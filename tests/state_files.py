@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters, parse_queue_state_letters
+from gridbridge.batch.qstat_state_letters import (
+    parse_job_state_letters,
+    parse_queue_state_letters,
+)
 from gridbridge.model.states import UNSEEN, JobState, QueueInstanceState
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import text
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import (
+from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     RecordedReplayTask,
     ReplayNodePropertiesAndPrices,

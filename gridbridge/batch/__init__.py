@@ -1,7 +1,7 @@
 """Loads the adapters of batch systems; a hot program loads only the adapter that it needs.
 
 The full table of adapters is in batch/batch_adapter_table, where mypy checks it against
-batch/batch_adapter_protocols.
+batch/batch_adapter_table.
 """
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.batch_adapter_protocols import (
+    from gridbridge.batch.batch_adapter_table import (
         CampaignArrayJobControl,
         JobSubmissionAndControl,
         RefusedJobMarker,
@@ -69,7 +69,7 @@ def _gridengine_home() -> "ModuleType":
 
 
 def _embedded_home() -> "ModuleType":
-    from gridbridge.batch.embedded import embedded_queue_restriction as home
+    from gridbridge.batch.embedded import tasks as home
 
     return home
 

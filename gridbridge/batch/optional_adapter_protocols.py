@@ -9,7 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from gridbridge.model.campaigns.preemption import CellRequestsAndResources, WaitingLocalRequest
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    CellRequestsAndResources,
+    WaitingLocalRequest,
+)
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.job import (

@@ -6,7 +6,7 @@ Only jobs with claims load this module; file.sh and grant.sh run within job.sh.
 import os
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer import claim
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.shell.runner import quote_for_sh
 from gridbridge.shell.safe_files import random_file_name, replace_file_atomically
 
@@ -25,26 +25,26 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     Other kinds of claims have no key. Raises StateError if the key can't be written, or if the
     folder of keys does not belong to the spool's owner, since anyone may create names in the spool.
     """
-    if claim.split_claim(of)[0] != claim.FILE:
+    if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return
-    folder, (name, word) = f"{spool}/{claim.FOLDER}", claim.claim_key_file(of, uid)
+    folder, (name, word) = f"{spool}/{claim_and_guard.FOLDER}", claim_and_guard.claim_key_file(of, uid)
     try:
         is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not is_services:
-        raise StateError(f"{folder}: {claim.NOT_SERVICES}")
+        raise StateError(f"{folder}: {claim_and_guard.NOT_SERVICES}")
     replace_file_atomically(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
 def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the sh lines that claim a person's job before it starts."""
-    kind = claim.split_claim(of)[0]
-    if kind == claim.FILE:
-        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
+    kind = claim_and_guard.split_claim(of)[0]
+    if kind == claim_and_guard.FILE:
+        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{claim_and_guard.claim_key_file(of, uid)[0]}')}\n"
     else:
         _, patience_s, account = route_says.split()
-        name = claim.claim_file_name(of, uid)
+        name = claim_and_guard.claim_file_name(of, uid)
         assignments = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
     with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
         return assignments + body.read()

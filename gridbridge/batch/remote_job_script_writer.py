@@ -4,8 +4,9 @@ The script needs only sh on the remote side and no shared filesystem: it contain
 arguments and environment, quoted by one function.
 """
 
-from gridbridge.batch import home_job_id_translation
 from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.runner import quote_for_sh
+
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
 FIRST = b"{ gb_write_script &&"  # the first line of job.sh that acts for the job itself
@@ -88,7 +89,7 @@ def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
     if job.own:
-        whole = whole.replace(PROGRAM, PROGRAM + f" {home_job_id_translation.FILES}".encode(), 1)
+        whole = whole.replace(PROGRAM, PROGRAM + f" {FILES}".encode(), 1)
     before = (job.claim + job.own).encode()
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
@@ -169,13 +170,13 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
     shell = _shell(job)
     if job.start == ShellStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
-        path = home_job_id_translation.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
+        path = PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
         return [*shell, "-c", path + quote_for_sh(line), *_zeroth(job)]
     if job.start == ShellStartMode.STDIN:
         return [*shell, "-s", *arguments]
     if job.start == ShellStartMode.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = home_job_id_translation.shell_args_restoring_path(job.script) if _may_lose_path(job) else []
+    behind = shell_args_restoring_path(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
@@ -197,3 +198,36 @@ def _shell(job: RemoteJobScriptValues) -> list[str]:
         rename = 'exec -a "$0" "$@"'
         return ["bash", "-c", quote_for_sh(rename), quote_for_sh(f"-{name}"), quote_for_sh(job.shell)]
     return [quote_for_sh(job.shell), "-l"]
+
+
+HOME_ID_BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
+COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
+FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
+CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
+PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # PATH before a `-c` command
+RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
+MINDS_THAT = b"(return"  # scripts test with `return` whether they are sourced
+
+
+def home_job_id_commands_script(job: int, task: str) -> str:
+    """Return the sh lines that write the stand-ins of Grid Engine's commands.
+
+    The stand-ins know a job's id and task at home; job.sh makes them executable and refuses the job
+    if one is missing.
+    """
+    with open(HOME_ID_BODY, encoding="utf-8") as body:
+        text = f"gb_own={job} gb_task={quote_for_sh(task)}\n{body.read()}"
+    return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote_for_sh(text)} >"$gb_private/own" &&
+    for gb_each in {FILES}; do printf %s {quote_for_sh(CALL)} >"$gb_each" || break; done
+"""
+
+
+def shell_args_restoring_path(script: bytes) -> list[str]:
+    """Return the shell arguments that restore PATH after a login shell's profile.
+
+    Debian's profile replaces PATH. With these arguments the shell reads the script itself, under
+    its own $0. The result is empty if the script names no such command, or tests for sourcing.
+    """
+    if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
+        return []
+    return ["-c", RUN_BEHIND_PROFILE]

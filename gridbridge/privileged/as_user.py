@@ -28,7 +28,7 @@ from gridbridge.model.remote_cluster import remote_cluster_access_of_person
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
-from gridbridge.privileged.owner import (
+from gridbridge.privileged.acting_as_owner import (
     LIMIT_S,
     AsUserRequestRefusal,
     continue_in_time_limited_child,
@@ -74,17 +74,17 @@ def main() -> None:
 def perform_as_user_request(arguments: list[str]) -> NoReturn:
     """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
-        from gridbridge.privileged.arrays import as_user_array_verbs  # not used for transfers
+        from gridbridge.privileged import as_user_array_verbs  # not used for transfers
 
         as_user_array_verbs.perform_as_user_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
-        from gridbridge.privileged.owner_acts import notify_owner
+        from gridbridge.privileged import notify_owner
 
         notify_owner.run_owner_notification_program(arguments[1:])
     if arguments and arguments[0] in REPLICA_VERBS:
-        from gridbridge.privileged.owner_acts import replica_acts
+        from gridbridge.privileged import as_user_replica_verbs
 
-        replica_acts.perform_as_user_replica_verb(arguments)
+        as_user_replica_verbs.perform_as_user_replica_verb(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments

@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
-from gridbridge.privileged import owner
-from gridbridge.privileged.owner import (
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import (
     FAILED,
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Answers = Callable[[list[str]], str]  # function from a request's words to the answer
     Begin = Callable[[str], Answers]  # function from the owner's login name to Answers
 
-ANSWERED = {owner.REFUSED: AsUserRequestRefusal, NOT_OURS: RemoteJobNotOurs, REFUSED_THERE: JobNeverAcceptedByCluster}
+ANSWERED = {acting_as_owner.REFUSED: AsUserRequestRefusal, NOT_OURS: RemoteJobNotOurs, REFUSED_THERE: JobNeverAcceptedByCluster}
 ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavailable}
 CHUNK_BYTES = 65536
 
@@ -43,7 +43,7 @@ class OwnerWorkerLoss(GridbridgeError):
 class CampaignOwnerWorker:
     """A process that works as a campaign's owner until root has no more requests."""
 
-    def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
+    def __init__(self, uid: int, begin: "Begin", limit_s: float = acting_as_owner.LIMIT_S) -> None:
         """Start the owner's process with a time limit, as the owner can stop the process."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
@@ -108,12 +108,12 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{owner.as_user_exit_status(error)} {owner.limited_error_line(error)}\n".encode("utf-8", "replace")
+    return f"{acting_as_owner.as_user_exit_status(error)} {acting_as_owner.limited_error_line(error)}\n".encode("utf-8", "replace")
 
 
 def _become(uid: int) -> str:
     """Become the owner; OwnerAccountUnavailable if no account has the uid."""
     try:
-        return owner.switch_to_user(uid)
+        return acting_as_owner.switch_to_user(uid)
     except MissingUserAccount as error:
         raise OwnerAccountUnavailable(str(error)) from error

@@ -10,9 +10,12 @@ from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import service_folder_space
-from gridbridge.decisions.transfer import service_and_queue_health
-from gridbridge.decisions.transfer.service_and_queue_health import describe_cluster_drain
-from gridbridge.decisions.transfer.transfer_explanation import explain_transfer_attempt, explain_transfer_wait
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.decisions.transfer.transfer_status_explanation import describe_cluster_drain
+from gridbridge.decisions.transfer.transfer_status_explanation import (
+    explain_transfer_attempt,
+    explain_transfer_wait,
+)
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -50,9 +53,9 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
     return SiteStatusReport(
         alarm=_alarm(shown, now, folder, path),
         clusters=tuple(
-            service_and_queue_health.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
+            transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
         ),
-        queues=tuple(service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes),
+        queues=tuple(transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes),
         transfers=tuple(
             TransferAndAwaitedEvent(
                 job=parse_transfer_name(transfer.transfer).local,
@@ -95,7 +98,7 @@ def explain_transfers_of_local_job(
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
     """Return why the poller is silent, or which configuration it rejects."""
-    silent = service_and_queue_health.poller_silence_alarm(shown, now)
+    silent = transfer_status_explanation.poller_silence_alarm(shown, now)
     if silent:
         parts = (
             silent,
@@ -104,8 +107,8 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
         )
     else:
         parts = (
-            service_and_queue_health.full_folder_warning(shown)
-            or service_and_queue_health.refused_configuration_warning(shown),
+            transfer_status_explanation.full_folder_warning(shown)
+            or transfer_status_explanation.refused_configuration_warning(shown),
             "",
             "",
         )
@@ -123,7 +126,7 @@ def _wrong(path: str) -> str:
     try:
         policy_file.load_configuration(path)
     except ConfigError as error:
-        first = service_and_queue_health.summarize_config_problems(
+        first = transfer_status_explanation.summarize_config_problems(
             tuple(map(replace_control_characters, error.problems))
         )
         return f"the gridbridge.toml that is there is refused: {first}"
@@ -191,7 +194,7 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()
-    judged = (service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes)
+    judged = (transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
     return "; ".join((f"{sentence} ({asks})", *closed))

@@ -9,7 +9,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.decisions.site import balancer_setup_requirements as decisions
 from gridbridge.decisions.site import running_site_checks
 from gridbridge.decisions.site.sge_scheduler_settings import QUEUE_ORDER
-from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
@@ -57,7 +57,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 def count_published_balancer_nodes() -> int:
     """Return how many nodes the balancer last published, which no program would remove."""
     with suppress(StateError):
-        published = published_balance_file.read_published_balance()
+        published = balancer_round_outputs.read_published_balance()
         rows = published.nodes if published else ()
         return sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
     return 0
@@ -147,7 +147,7 @@ def _may_be_root(account: str) -> bool | None:
 def _last() -> LastPublishedBalancerRound | None:
     """Return the balancer's last published round; None if it can't be read."""
     with suppress(StateError):
-        if published := published_balance_file.read_published_balance():
+        if published := balancer_round_outputs.read_published_balance():
             return LastPublishedBalancerRound(
                 at=published.at, is_acting=published.is_acting, sentence=published.sentence, trouble=published.trouble
             )

@@ -15,7 +15,7 @@ from gridbridge.decisions.site import account_and_file_findings, stale_service_c
 from gridbridge.decisions.site import hanging_round_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,

@@ -18,7 +18,7 @@ from gridbridge.decisions.site import (
 )
 from gridbridge.decisions.site import running_site_checks as decisions
 from gridbridge.decisions.site.transfer_host_configuration import unreported_load_value_findings
-from gridbridge.decisions.transfer import transfer_explanation
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -183,7 +183,7 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
         yield CheckFinding(item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint)
         return
-    yield from transfer_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
+    yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
 def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site.home_job_description import describe_home_job_state
-from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
@@ -106,7 +106,7 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
     for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)
         closed = (
-            service_and_queue_health.report_transfer_queue_status(route, shown, now).why
+            transfer_status_explanation.report_transfer_queue_status(route, shown, now).why
             if route and not refused
             else ""
         )

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.decisions.site.hanging_round_findings import is_rebalance_round_late
-from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaignClusters,
+    ShownCampaigns,
+)
 from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
@@ -59,7 +62,7 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
 
 
 def _remote_cluster_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
-    judged = [service_and_queue_health.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()]
+    judged = [transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()]
     yield metric_with_labels(
         "cluster_up",
         "Whether a cluster answered the last question",
@@ -105,7 +108,7 @@ def _failed(shown: PublishedFilesSnapshot, cluster: str) -> float:
 
 def _transfer_queue_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [service_and_queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes]
+    judged = [transfer_status_explanation.report_transfer_queue_status(queue, shown, now) for queue in routes]
     labels = "queue cluster"
     yield metric_with_labels(
         "queue_open",

@@ -14,10 +14,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaignClusters,
+    ShownCampaigns,
+)
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.program.metric_family import MetricFamily, metric_with_labels
@@ -87,7 +90,7 @@ def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanc
 
 
 def _elastic_families(folder: str) -> Iterable[MetricFamily]:
-    shown = published_balance_file.read_published_balance(folder)
+    shown = balancer_round_outputs.read_published_balance(folder)
     return metric_families.elastic_metric_families(shown) if shown else ()
 
 

@@ -31,7 +31,7 @@ from gridbridge.program import users_configuration
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import queue_order_setup
 from gridbridge.site.cluster_draining import require_queue_to_cluster
-from gridbridge.transfer.acts.request_translation import (
+from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
     read_names_offered_by_cluster,
     translate_request_for_cluster,

@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.model.transfer import claim
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -247,7 +247,7 @@ def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]],
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
             plain_files.append(entry)
-        elif entry.name not in (WAKE, claim.FOLDER, os.path.basename(CAMPAIGNS)):
+        elif entry.name not in (WAKE, claim_and_guard.FOLDER, os.path.basename(CAMPAIGNS)):
             folders.append(entry)
     return folders, plain_files
 

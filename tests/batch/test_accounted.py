@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.accounting_file import NO_LINE, NOT_READ
+from gridbridge.batch.gridengine.status import NO_LINE, NOT_READ
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 DAY_S = 86400.0

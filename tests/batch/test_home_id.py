@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import home_job_id_translation
+from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.remote_job_script_writer import ShellStartMode
 from tests.batch.test_wrapper_script import Site, make_site
 
@@ -16,7 +16,7 @@ HOME, TASK = 12, "3"  # its number there is 77
 def site(tmp_path: Path) -> Site:
     """Return a host with Grid Engine's commands, which tell what they were given."""
     (tmp_path / "bin").mkdir()
-    for name in home_job_id_translation.COMMANDS:
+    for name in remote_job_script_writer.COMMANDS:
         (tmp_path / "bin" / name).write_text(REAL)
         (tmp_path / "bin" / name).chmod(0o755)
     return make_site(tmp_path)
@@ -28,7 +28,7 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
     job = {
         "script": f"{line}\n".encode(),
-        "own": home_job_id_translation.home_job_id_commands_script(HOME, task),
+        "own": remote_job_script_writer.home_job_id_commands_script(HOME, task),
     } | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
@@ -87,7 +87,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: 
         login=True,
         start=start,
         environment=environment,
-        own=home_job_id_translation.home_job_id_commands_script(HOME, TASK),
+        own=remote_job_script_writer.home_job_id_commands_script(HOME, TASK),
         **values,
     )
 
@@ -96,20 +96,20 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: 
 
 
 def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
-    assert home_job_id_translation.shell_args_restoring_path(b"echo $0\n") == []
-    assert home_job_id_translation.shell_args_restoring_path(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
-    assert home_job_id_translation.shell_args_restoring_path(b"qdel $JOB_ID\n") != []
+    assert remote_job_script_writer.shell_args_restoring_path(b"echo $0\n") == []
+    assert remote_job_script_writer.shell_args_restoring_path(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
+    assert remote_job_script_writer.shell_args_restoring_path(b"qdel $JOB_ID\n") != []
 
 
 def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
-    lines = home_job_id_translation.home_job_id_commands_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
+    lines = remote_job_script_writer.home_job_id_commands_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()
 
 
 def test_what_stands_before_the_commands_stays_short() -> None:
-    assert len(Path(home_job_id_translation.HOME_ID_BODY).read_text().splitlines()) < 60
+    assert len(Path(remote_job_script_writer.HOME_ID_BODY).read_text().splitlines()) < 60
 
 
 def test_a_job_without_it_has_nothing_before_its_commands(site: Site) -> None:

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import parse
-from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters, parse_queue_state_letters
-from gridbridge.batch.state_letters import render_job_state_letters, render_queue_state_letters
+from gridbridge.batch.qstat_state_letters import (
+    parse_job_state_letters,
+    parse_queue_state_letters,
+)
+from gridbridge.batch.qstat_state_letters import (
+    render_job_state_letters,
+    render_queue_state_letters,
+)
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"

@@ -10,8 +10,13 @@ import pytest
 
 from gridbridge.batch import remote_job_claim_script
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.claim import FOLDER, claim_file_name, claim_key_file, is_valid_claim_name
-from gridbridge.transfer.acts import claim_files
+from gridbridge.model.transfer.claim_and_guard import (
+    FOLDER,
+    claim_file_name,
+    claim_key_file,
+    is_valid_claim_name,
+)
+from gridbridge.transfer.poller import remote_job_claims
 from tests.batch.test_wrapper_script import Site, make_site
 
 RUNS = b"echo ran\n"
@@ -47,7 +52,7 @@ def test_a_job_claims_itself_and_runs(site: Site) -> None:
 
 
 def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
-    claim_files.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
 
     assert run(site) == (199, "")
     (message,) = site.spool.glob("w.*")
@@ -139,7 +144,7 @@ def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> Non
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
     """Whatever others put beside it: set -C alone would open a FIFO or a device."""
-    claim_files.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     os.mkfifo(site.spool / FOLDER / "claimed-by-home")
     claim_path = str(site.spool / FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
@@ -153,7 +158,7 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
     (site.spool / FOLDER / "1001.t0").touch()
 
     with pytest.raises(StateError, match=f"made by uid {ME}, which may not claim"):
-        claim_files.take_home_claim("1001.t0", 1001, str(site.spool))
+        remote_job_claims.take_home_claim("1001.t0", 1001, str(site.spool))
 
 
 def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
@@ -163,7 +168,7 @@ def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     half, word = claim_key_file(of, 1001)
 
     with pytest.raises(StateError) as failed:
-        claim_files.take_home_claim(name, 1001, str(site.spool))
+        remote_job_claims.take_home_claim(name, 1001, str(site.spool))
     assert word not in str(failed.value)
     assert f"{FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
@@ -175,18 +180,18 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     (site.spool / FOLDER).rmdir()
     (site.spool / FOLDER).symlink_to(tmp_path / "precious")
 
-    claim_files.remove_old_claim_files((), time.time() + 10 * claim_files.MAX_AGE_S, str(site.spool))
+    remote_job_claims.remove_old_claim_files((), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool))
     with pytest.raises(StateError, match="not the service's own"):
-        claim_files.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+        remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
 
 
 def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
-    claim_files.take_home_claim(f"{ME}.t1", ME, str(site.spool))
+    remote_job_claims.take_home_claim(f"{ME}.t1", ME, str(site.spool))
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / FOLDER / name).touch()
 
-    claim_files.remove_old_claim_files({f"{ME}.t2"}, time.time() + 2 * claim_files.MAX_AGE_S, str(site.spool))
+    remote_job_claims.remove_old_claim_files({f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool))
 
     left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]
@@ -195,7 +200,7 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
 def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     spool = str(site.spool)
 
-    assert [claim_files.take_home_claim(f"{ME}.t0", ME, spool), claim_files.take_home_claim(f"{ME}.t0", ME, spool)] == [
+    assert [remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool), remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool)] == [
         True,
         True,
     ]
@@ -204,7 +209,7 @@ def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
 def test_home_does_not_get_what_a_job_has(site: Site) -> None:
     run(site)
 
-    assert not claim_files.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    assert not remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
 
 
 def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
@@ -226,7 +231,7 @@ def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> 
 
 def take_late(spool: str, late_s: float) -> bool:
     time.sleep(late_s)  # the pace of the race, not a wait
-    return claim_files.take_home_claim(f"{ME}.t0", ME, spool)
+    return remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.batch import home_job_id_translation
+from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.remote_job_script_writer import (
     BODY,
     RemoteJobScriptValues,
@@ -217,10 +217,10 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell, own=home_job_id_translation.home_job_id_commands_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+        shell, own=remote_job_script_writer.home_job_id_commands_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
     )
 
-    written = sorted(["12", "killed", "own", "times", *home_job_id_translation.COMMANDS])
+    written = sorted(["12", "killed", "own", "times", *remote_job_script_writer.COMMANDS])
     assert (ended, sorted(site.out.read_text().split())) == (3, written)
     assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
 

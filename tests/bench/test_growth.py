@@ -16,7 +16,7 @@ import pytest
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
-from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
@@ -65,8 +65,8 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
         pools = {"small": NodePoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
-        return lambda: round_decision.decide_balance_plan(
-            observed_or_saved_cell.load_saved_balance_situation(str(folder)), rules, DemandPolicySection(), pools
+        return lambda: balancer_round_decision.decide_balance_plan(
+            balance_situation_sources.load_saved_balance_situation(str(folder)), rules, DemandPolicySection(), pools
         )
 
     assert growth(planned, 40) <= MOST_GROWTH

@@ -26,7 +26,7 @@ GRIDENGINE = [
 OAR = pytest.param("gamma", id="oar", marks=pytest.mark.lab)
 SEVERAL_PEOPLES = [*GRIDENGINE, OAR]
 CLUSTERS = [EMBEDDED, *SEVERAL_PEOPLES]
-NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/batch_adapter_protocols.py says
+NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/batch_adapter_table.py says
 FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan
-from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
+from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues

@@ -10,7 +10,12 @@ from gridbridge.decisions.campaigns.admission_decision import apply_campaign_adm
 from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_tasks import DROPPED, OUTCOME_WORDS, SENT, WAITING
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    DROPPED,
+    OUTCOME_WORDS,
+    SENT,
+    WAITING,
+)
 from gridbridge.model.fixed_paths import ADMISSION
 from tests.docs.console import ROOT
 

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides, apply_command_line_rules
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
-from gridbridge.elastic.cli.plan_command import plan
+from gridbridge.elastic.cli.balance_plan_and_plot import plan
 from gridbridge.model.policy import Policy
 from tests.docs.console import ROOT
 

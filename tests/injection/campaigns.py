@@ -70,7 +70,7 @@ MOVERS = (
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
-OWNERS = ("privileged/arrays/", "privileged/owner", "campaigns/store/root_ledger", "gridengine/submit")
+OWNERS = ("privileged/arrays/", "privileged/acting_as_owner", "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.model.fixed_paths import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.transfer import claim
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     TransferMessage,
@@ -32,7 +32,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.poller_wiring import build_transfer_service
+from gridbridge.transfer.poller.poller_daemon import build_transfer_service
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.starter import control_methods, starter
 from gridbridge.transfer.starter.local_task import LocalTask
@@ -306,7 +306,7 @@ def comes_home() -> list[str]:
     found = ends("exit 99", "r")()
     return [
         *check("the poller's end", status, 0),
-        *check("the claim's owner", who, [claim.HOME]),
+        *check("the claim's owner", who, [claim_and_guard.HOME]),
         *found,
         *is_clean(),
         *check("claims", sandbox.claims(), []),

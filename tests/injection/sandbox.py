@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.transfer import claim
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute, encode_transfer_route
 from gridbridge.shell import safe_files
@@ -156,17 +156,17 @@ def a_route() -> TransferRoute:
 
 def claim_by_file() -> None:
     """Have jobs be submitted with a claim."""
-    Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
+    Path(SPOOL, claim_and_guard.FOLDER).mkdir(exist_ok=True)
     route = a_route()
-    route.remote_claim, route.remote_spool = claim.FILE, SPOOL
+    route.remote_claim, route.remote_spool = claim_and_guard.FILE, SPOOL
     safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_transfer_route(route))
 
 
 def claims() -> list[str]:
     """Return whose claims there are."""
-    folder = Path(SPOOL, claim.FOLDER)
-    made = [path for path in folder.iterdir() if path.suffix != claim.KEY]
-    return [claim.HOME if path.is_symlink() else claim.JOB for path in made]
+    folder = Path(SPOOL, claim_and_guard.FOLDER)
+    made = [path for path in folder.iterdir() if path.suffix != claim_and_guard.KEY]
+    return [claim_and_guard.HOME if path.is_symlink() else claim_and_guard.JOB for path in made]
 
 
 def messages() -> list[TransferMessage]:

@@ -15,7 +15,7 @@ from gridbridge.program import configuration
 from gridbridge.program.configuration import SETTLE_S, ReloadableConfiguration, sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.transfer.poller import daemon
+from gridbridge.transfer.poller import poller_daemon
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RIGHT = """
@@ -391,10 +391,10 @@ def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(sit
 def test_nobody_but_the_service_account_runs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path)))
+    monkeypatch.setattr(poller_daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
-        daemon.run_poller(StopAndReloadSignals())
+        poller_daemon.run_poller(StopAndReloadSignals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

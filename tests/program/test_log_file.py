@@ -137,7 +137,7 @@ import os, sys
 from gridbridge.elastic.cli import balance_program as program
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.elastic.balancer import balancer_loop as lasting
-from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):

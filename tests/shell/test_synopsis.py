@@ -19,7 +19,7 @@ TOLD = {  # these tell their version, too
     "gridbridge-runner": "gridbridge.campaigns.runner.program",
     "gridbridge-nikita": "gridbridge.campaigns.nikita.program",
 }
-DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.transfer.poller.poller_wiring")  # to load
+DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.transfer.poller.poller_daemon")  # to load
 RUN = """
 import atexit, sys
 sys.path.append({root!r})

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock

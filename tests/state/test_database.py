@@ -22,7 +22,7 @@ from gridbridge.model.remote_job_accounting import (
     RemoteUsageSource,
 )
 from gridbridge.model.states import UNSEEN, WORDS, JobState
-from gridbridge.model.transfer.transfer_row import Transfer, TransferEvent
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
 from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOutcome
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows

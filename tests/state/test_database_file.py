@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
 from gridbridge.state.database import StateFile, state_file
 from gridbridge.state.database.state_file import HEAD, alembic_config
@@ -52,7 +52,7 @@ def run(code: str, path: Path) -> subprocess.Popen[bytes]:
     head = """
 import sys
 from datetime import UTC, datetime
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
 from gridbridge.state.database import StateFile, state_file as file
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 

@@ -20,7 +20,10 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, TaskDeletionMark
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    NikitaDeletionReason,
+    TaskDeletionMark,
+)
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 

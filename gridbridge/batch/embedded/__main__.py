@@ -12,21 +12,25 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from gridbridge.batch.embedded import embedded_job_control, keeper
+from gridbridge.batch.embedded import embedded_job_control, embedded_job_keeper
 from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJob,
     EmbeddedJobEnd,
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.embedded_output import (
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
 )
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
-from gridbridge.batch.state_letters import render_job_state_letters
+from gridbridge.batch.embedded.embedded_job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefusal,
+    NoSuchEmbeddedJob,
+)
+from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
 
@@ -48,7 +52,7 @@ def main() -> int:
         return _fail(error, os.EX_TEMPFAIL)
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
-    keeper.start_embedded_keeper_if_needed(database)
+    embedded_job_keeper.start_embedded_keeper_if_needed(database)
     return os.EX_OK
 
 
@@ -60,7 +64,7 @@ def _fail(error: Exception, status: int) -> int:
 def _look_after(database: EmbeddedJobStore) -> None:
     """Account for the jobs whose keepers died; every command does this first."""
     for job in database.account_for_lost():
-        keeper.remove_embedded_job_folder(database.folder, job)
+        embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
 
 
 def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
@@ -75,7 +79,7 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
     elif arguments.verb == "ended":
         return _ended_tasks(database, arguments.job) if arguments.tasks else _ended(database, arguments.job)
     elif arguments.verb == "keep":
-        keeper.run_embedded_jobs_in_turn(database)
+        embedded_job_keeper.run_embedded_jobs_in_turn(database)
     else:
         VERBS[arguments.verb](database, arguments)
     return b""

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gridbridge.batch.state_letters import render_job_state_letters
+from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.model.states import JobStateFact
 
 

@@ -5,13 +5,25 @@ A verb whose process was killed is repeated by its caller.
 """
 
 from signal import SIGCONT, SIGKILL, SIGSTOP
-
-from gridbridge.batch.embedded import queue_methods
+from gridbridge.batch.embedded import job_start_and_queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
-from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
-from gridbridge.batch.embedded.process_identity import signal_job_process_group
+from gridbridge.batch.embedded.embedded_program_calls import OWN
+from gridbridge.batch.embedded.embedded_job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefusal,
+    NoSuchEmbeddedJob,
+)
+from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
 from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
+import os
+import sqlite3
+import time
+from contextlib import suppress
+from math import inf
+from signal import SIGKILL, SIGUSR2
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -34,7 +46,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
-    queue_methods.run_embedded_queue_method(database, job, "suspend")
+    job_start_and_queue_methods.run_embedded_queue_method(database, job, "suspend")
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -44,7 +56,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
-    queue_methods.run_embedded_queue_method(database, job, "resume")
+    job_start_and_queue_methods.run_embedded_queue_method(database, job, "resume")
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -52,7 +64,7 @@ def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     with database.change():
         job = database.job(number)
         _end(database, job)
-    queue_methods.run_embedded_queue_method(database, job, "terminate")
+    job_start_and_queue_methods.run_embedded_queue_method(database, job, "terminate")
 
 
 def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: str) -> None:
@@ -112,3 +124,93 @@ def _signal(job: EmbeddedJob, number: int) -> None:
     """Signal a job's process group; for a transfer queue's job run a method (queue_conf(5))."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)
+
+
+MAKE_WAY = 56  # signal to the first process of a task (batch/task.sh)
+PATIENCE_S = 10.0  # time for a preempted task to save its work
+LOOK_S = 1.0
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of model.job.JobKillReason
+
+
+class EmbeddedWalltimeAndPreemption:
+    """The walltime and preemption limits of one running job, checked by its keeper."""
+
+    def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
+        self._database = database
+        self._job = job
+        self._pid = pid
+        self._until_s = time.monotonic() + job.walltime_s if job.walltime_s else inf
+        self._killed_for = ""
+
+    @property
+    def wait_s(self) -> float | None:
+        """The seconds until the next check is due; None if no limit applies."""
+        left_s = max(0.0, self._until_s - time.monotonic())
+        if self._job.yields:
+            return min(LOOK_S, left_s)
+        return None if left_s == inf else left_s
+
+    def look(self) -> None:
+        """Kill the job if it exceeded its walltime, or its grace time after preemption.
+
+        A locked database is ignored until the next check: a job without its keeper would have no
+        end.
+        """
+        if time.monotonic() >= self._until_s:
+            self._kill(WALLTIME)
+            return
+        with suppress(sqlite3.OperationalError):
+            if self._job.yields and self._overstays():
+                self._kill(PLACE)
+
+    def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
+        """Return the job's end, with the kill reason if this check killed the job."""
+        if end.signal is None:
+            return end
+        return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
+
+    def _overstays(self) -> bool:
+        jobs = self._database.jobs(self._job.id)
+        told_at = jobs[0].way_at if jobs else None
+        return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
+
+    def _kill(self, why: str) -> None:
+        """Kill the job's process group; its first process is not reaped yet."""
+        self._killed_for, self._until_s = why, inf
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, SIGKILL)
+
+
+def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
+    """Preempt running tasks if that frees enough slots for the next job in turn.
+
+    The newest tasks are preempted first, and no more than needed; no task is preempted if all of
+    them would not suffice.
+    """
+    first = database.first_in_turn()
+    if first is None or first.yields or first.slots <= database.slots - database.used:
+        return
+    with database.change():
+        first = database.first_in_turn()
+        if first and not first.yields:
+            for job in _victims(database, first.slots - (database.slots - database.used)):
+                database.set(job.id, way_at=time.time())
+                _tell(job)
+
+
+def _victims(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
+    running = database.running_to_yield()
+    needed -= sum(job.slots for job in running if job.way_at or job.deleting)
+    chosen: list[EmbeddedJob] = []
+    for job in running:
+        if needed > 0 and not (job.way_at or job.deleting):
+            chosen.append(job)
+            needed -= job.slots
+    return chosen if needed <= 0 else []
+
+
+def _tell(job: EmbeddedJob) -> None:
+    with suppress(ProcessLookupError):
+        if job.array:
+            os.kill(job.pid, MAKE_WAY)
+        signal_job_process_group(job.pid, job.birth, SIGUSR2)

@@ -1,8 +1,8 @@
 """Answers `gridbridge check` about an embedded cluster, and explains submissions to it."""
 
 from gridbridge import __version__
-from gridbridge.batch.embedded import embedded_commands
-from gridbridge.batch.embedded.embedded_commands import Argv
+from gridbridge.batch.embedded import embedded_program_calls
+from gridbridge.batch.embedded.embedded_program_calls import Argv
 from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -27,9 +27,9 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 def explain_request_refusal(request: JobRequest) -> str:
     """Return why an embedded cluster can't satisfy a request; empty if it can."""
-    return embedded_commands.explain_request_refusal(request)
+    return embedded_program_calls.explain_request_refusal(request)
 
 
 def build_submission_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return embedded_commands.submit_held_job_command(folder, spec)
+    return embedded_program_calls.submit_held_job_command(folder, spec)

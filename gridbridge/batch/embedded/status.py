@@ -4,8 +4,8 @@ import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gridbridge.batch.embedded import embedded_commands
-from gridbridge.batch.embedded.embedded_output import (
+from gridbridge.batch.embedded import embedded_program_calls
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
@@ -33,7 +33,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster's snapshot with these jobs, and how many seconds the query took."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, embedded_commands.list_cluster_and_jobs_command(folder))
+    answer = _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown."""
-    line = parse_embedded_job_end(_ask(folder, embedded_commands.show_job_end_command(folder, str(job_id))))
+    line = parse_embedded_job_end(_ask(folder, embedded_program_calls.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
     return _end(line)
@@ -74,14 +74,14 @@ def query_array_ends(
 
 def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
     lines = parse_embedded_task_ends(
-        _ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id)))
+        _ask(folder, embedded_program_calls.show_array_task_ends_command(folder, str(array.job_id)))
     )
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_and_jobs_command(folder)))
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder)))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -109,7 +109,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_commands.show_job_command(folder, str(job_id))))
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_program_calls.show_job_command(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 
@@ -161,5 +161,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: EmbeddedClusterAccess, argv: embedded_commands.Argv) -> bytes:
+def _ask(folder: EmbeddedClusterAccess, argv: embedded_program_calls.Argv) -> bytes:
     return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

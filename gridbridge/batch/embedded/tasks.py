@@ -1,12 +1,18 @@
 """Guards local tasks of an embedded cluster; a hold is the only kind of guard."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-
-from gridbridge.batch.embedded import embedded_queue_restriction, submit
+from gridbridge.batch.embedded import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
+import os
+from collections.abc import Iterable
+from gridbridge.batch.embedded import embedded_program_calls
+from gridbridge.model.job_request import JobRequest, Variant
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.shell.runner import run_program
+
 
 NEVER_AGAIN = "no"
 
@@ -19,7 +25,7 @@ def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, g
 
 def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to one queue and release it."""
-    embedded_queue_restriction.pin_job_to_queue(folder, local.local, queue)
+    pin_job_to_queue(folder, local.local, queue)
     remove_task_guard(folder, local, guard)
 
 
@@ -51,7 +57,7 @@ def keep_job_off_queues(
 
 def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
     """Let a job start in all queues that it requested."""
-    embedded_queue_restriction.pin_job_to_queue(folder, local.local, "")
+    pin_job_to_queue(folder, local.local, "")
 
 
 def require_runnable_variant(
@@ -71,3 +77,23 @@ def query_job_rerun(
     """Return `no`: an embedded cluster reruns no job."""
     del folder, local, transfer_queues, of_queues
     return NEVER_AGAIN
+
+
+REFUSED = ""  # embedded jobs have no context
+
+
+def keep_refused_job_home(
+    folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+) -> bool:
+    """Restrict a job to the cluster's own slots; False if the cluster has too few."""
+    del own, variants
+    argv = embedded_program_calls.keep_on_own_slots_command(folder, job, reason)
+    answer = run_program(argv, folder.environment(), folder.timeout_s)
+    return answer.status != os.EX_DATAERR and bool(answer.checked())
+
+
+def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
+    """Restrict a job to one queue; an empty queue lifts the restriction."""
+    run_program(
+        embedded_program_calls.pin_to_queue_command(folder, job, queue), folder.environment(), folder.timeout_s
+    ).checked()

@@ -10,8 +10,15 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from gridbridge.batch.gridengine import client_commands, qconf, sge_state_letters, submit
-from gridbridge.batch.gridengine.default_consumables import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
+from gridbridge.batch.gridengine import client_commands, qconf, submit
+from gridbridge.batch import qstat_state_letters
+from gridbridge.batch.gridengine.cell_object_queries import (
+    EXCLUSIVE,
+    NOTHING,
+    OF_ALL,
+    OF_HOST,
+    SLOTS,
+)
 from gridbridge.batch.gridengine.parse import (
     BATCH,
     FIXED,
@@ -29,7 +36,7 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import parse_job_request
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts as amounts
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     Amounts,
     CellRequestsAndResources,
     QueueInstanceResources,
@@ -250,7 +257,7 @@ def _amounts(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, 
 
 
 def _takes_work(leafs: Mapping[str, str]) -> bool:
-    is_open = not sge_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
+    is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
     return is_open and BATCH in leafs.get("qtype", BATCH)
 
 

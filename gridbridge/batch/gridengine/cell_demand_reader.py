@@ -11,7 +11,8 @@ from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple
 
-from gridbridge.batch.gridengine import cell_layout_reader, client_commands, qconf, sge_state_letters
+from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qconf
+from gridbridge.batch import qstat_state_letters
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
     count_tasks_in_ranges,
@@ -26,9 +27,13 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.cell_configuration import CellConfiguration, JobAccessIdentity, RequestedValueComparison
+from gridbridge.model.elastic.grid_engine_cell import (
+    CellConfiguration,
+    JobAccessIdentity,
+    RequestedValueComparison,
+)
 from gridbridge.model.elastic.elastic_nodes import short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
@@ -60,9 +65,9 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
     Raises CommandFailed or ParseError if one of these programs gives no answer.
     """
     qstat = _list(cell, client_commands.list_all_jobs_command(cell)).checked().stdout
-    table = cell_layout_reader.query_cell_configuration(cell, qstat)
+    table = cell_configuration_reader.query_cell_configuration(cell, qstat)
     of_hosts = client_commands.list_execution_hosts_command(
-        cell, cell_layout_reader.host_resources_to_query(qstat, table)
+        cell, cell_configuration_reader.host_resources_to_query(qstat, table)
     )
     qhost = _list(cell, of_hosts).checked().stdout
     master = run_client(cell, qconf.qconf_command(cell, "-sss")).checked().stdout
@@ -218,7 +223,7 @@ class _Rows:
             used=int(leafs["slots_used"]),
             reserved=int(leafs.get("slots_resv", "0")),
             total=int(leafs["slots_total"]),
-            state=sge_state_letters.parse_queue_state_letters(leafs.get("state", "")),
+            state=qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")),
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(

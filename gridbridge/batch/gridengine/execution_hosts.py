@@ -7,7 +7,6 @@ So each change is requested only if it is missing, and is read back where later 
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
@@ -22,10 +21,19 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_words,
 )
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from collections.abc import Mapping
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
+from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.errors import CommandFailed
+from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
+
 
 LIMIT_S = 60.0  # time limit of each command
 DISABLED = "d"  # state letter: disabled by qmod; D is set by a calendar
@@ -293,3 +301,41 @@ def _do(cell: GridEngineCellAccess, *options: str) -> None:
 
 def _all_on(host: str) -> str:
     return f"*@{host}"
+
+
+NAME = "gb_tags"
+BETWEEN = "+"
+COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
+VALUES = "complex_values"
+
+
+def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of all tagged hosts."""
+    document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
+    return parse_cell_host_tags(document)
+
+
+def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
+    """Return all execution hosts."""
+    return list_execution_hosts(cell)
+
+
+def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Parse the tags of hosts from `qhost -F gb_tags -xml`."""
+    texts = ((host.name, dict(host.values).get(NAME, "")) for host in parse_qhost(document))
+    return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
+
+
+def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
+    """Replace all tags of a host; CommandFailed if the cell refuses."""
+    complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
+    if NAME not in complexes:
+        line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
+        answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}"))
+        if answer.status:  # the error names qconf, not the shell
+            raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
+    if host_tags:
+        options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
+        run_client(cell, qconf.qconf_command(cell, *options)).checked()
+    elif host in query_host_tags(cell):
+        run_client(cell, qconf.qconf_command(cell, "-dattr", "exechost", VALUES, NAME, host)).checked()

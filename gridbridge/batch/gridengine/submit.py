@@ -349,7 +349,7 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
     Raises ParseError for a truncated answer, from which no state follows.
     """
     # most transfers need no state letters
-    from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters
+    from gridbridge.batch.qstat_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
     xml = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout

@@ -8,8 +8,8 @@ from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
-from gridbridge.model.transfer import guard as guards
-from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer import claim_and_guard as guards
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import GridEngineCellAccess

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar import oar_server_queries
 from gridbridge.batch.oar.oar_commands import WHOLE
 from gridbridge.batch.oar.oar_output import (
     BEST_EFFORT,
@@ -39,19 +39,19 @@ from gridbridge.batch.oar.oar_request_slots import (
     slots_per_node_in_pe_name,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.batch.state_letters import render_queue_state_letters
+from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.cell_configuration import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     ParallelSlotDistribution,
     RequestedValueComparison,
 )
-from gridbridge.model.elastic.cell_configuration import CellResourceDefinition as Complex
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
@@ -98,7 +98,7 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
-    answer = run_client(server, server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
+    answer = run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
     resources = parse_oar_resources(split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(oar=answer + encode_reachable_hosts(_reachable(halted))), this_host.this_host_name()

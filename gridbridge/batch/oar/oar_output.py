@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gridbridge.batch.oar.oar_commands import BREAK, RESUME, SUSPEND, WHOLE
-from gridbridge.batch.state_letters import render_job_state_letters
+from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.states import UNSEEN, JobState, JobStateFact

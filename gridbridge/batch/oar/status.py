@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-
-from gridbridge.batch.oar import oar_commands, server_queries
+from gridbridge.batch.oar import oar_commands, oar_server_queries
 from gridbridge.batch.oar.oar_output import (
     ACTIVE,
     DELETED,
@@ -25,7 +24,7 @@ from gridbridge.batch.oar.oar_output import (
     split_combined_oar_answer,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.batch.state_letters import render_queue_state_letters
+from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
@@ -34,6 +33,13 @@ from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInsta
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.runner import LIST_BYTES
+from collections.abc import Iterator
+from gridbridge.batch.oar.oar_commands import HERE
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.transfer_name import job_ids_in_pushed_report
+from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.shell import ssh
+
 
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # one queue for all of OAR's queues, which share all nodes
@@ -65,9 +71,9 @@ def query_cluster_snapshot(
     most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, server_queries.oar_status_query_command(server, job_ids, uncounted))
+    answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, active, counted = split_combined_oar_answer(answer, server_queries.PARTS_OF_STATUS)
+    nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
     resources, jobs = parse_oar_resources(nodes), _latest(waiting, active)
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
@@ -323,3 +329,20 @@ def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
     return answer.stdout
+
+
+LISTENER = f"{HERE}/listen.pl"
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh, csh
+
+
+def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:
+    """Yield the ids of jobs that report their end; an empty list about once a second.
+
+    An id is only a hint: any user of the frontend may write to the FIFO. Raises CommandFailed when
+    the connection ends.
+    """
+    if server.login is None:
+        raise GridbridgeError("ends are told over a connection by ssh alone")
+    with open(LISTENER, "rb") as text:
+        for chunk in ssh.stream_output_over_ssh(server.login, COMMAND.format(server.ends), text.read()):
+            yield job_ids_in_pushed_report(chunk)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
-from gridbridge.decisions.campaigns.task_retries import NEVER_STARTED_OUTCOMES
+from gridbridge.decisions.campaigns.task_retries_and_copies import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     SUBMISSION_EVENTS,
@@ -14,8 +14,8 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
     ShownTaskSendExplanations,

@@ -20,8 +20,8 @@ from rich.text import Text
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts
 from gridbridge.model.status_report import replace_control_characters
 
 PAUSE_S = 1.0

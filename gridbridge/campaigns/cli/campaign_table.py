@@ -8,8 +8,11 @@ from dataclasses import asdict
 
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
-from gridbridge.model.campaigns.published_tasks import SENT, PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownForecastErrors,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import SENT, PublishedCampaignTask
 from gridbridge.model.status_report import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"

@@ -16,7 +16,7 @@ from gridbridge.campaigns.store import (
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster
 from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 

@@ -22,8 +22,8 @@ from gridbridge.cli import output, plot_files
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.status_report import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 

@@ -232,10 +232,10 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
 def _submitted(admitted: ParsedJdl) -> int:
     """Register the campaign's datasets, submit the campaign, and return its number."""
     if admitted.jdl.datasets:
-        from gridbridge.rebalance.replicas import dataset_delegation  # few campaigns have datasets
+        from gridbridge.rebalance.replicas import delegated_datasets  # few campaigns have datasets
 
         try:
-            dataset_delegation.add_campaign_datasets(admitted.jdl.datasets)
+            delegated_datasets.add_campaign_datasets(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:

@@ -18,7 +18,7 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
-from gridbridge.decisions.transfer.cluster_offers_for_request import list_names_not_offered
+from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult

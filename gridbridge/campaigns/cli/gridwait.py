@@ -15,7 +15,7 @@ from gridbridge.campaigns.store import (
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.status_report import number_with_noun
 from gridbridge.shell.retry import poll_until

@@ -18,7 +18,7 @@ from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFi
 from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import users_configuration

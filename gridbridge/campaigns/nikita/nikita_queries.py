@@ -13,11 +13,14 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
-from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_past_time_by_clock_jumps
+from gridbridge.decisions.campaigns.nikita_deletion_planning import (
+    record_clock_jumps,
+    shift_past_time_by_clock_jumps,
+)
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
     ArrayTasksInSameState,
@@ -27,7 +30,7 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     TaskDeletionMark,
 )
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     BlockedLocalRequest,
     CampaignArrayJob,
     CellRequestsAndResources,

@@ -34,7 +34,7 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
     ArrayTaskDeletion,
@@ -44,7 +44,10 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     NikitaSituation,
     NikitaTimeouts,
 )
-from gridbridge.model.campaigns.preemption import BlockedLocalRequest, TasksPreemptedForRequest
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    BlockedLocalRequest,
+    TasksPreemptedForRequest,
+)
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS

@@ -14,8 +14,10 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
 )
-from gridbridge.decisions.campaigns import notification_composition as rules
-from gridbridge.decisions.campaigns.notification_composition import is_notify_channel_configured
+from gridbridge.decisions.campaigns import event_texts_and_notifications as rules
+from gridbridge.decisions.campaigns.event_texts_and_notifications import (
+    is_notify_channel_configured,
+)
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.owner_request import (

@@ -19,13 +19,13 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAtt
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_campaigns import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,
     ShownCampaigns,
 )
-from gridbridge.model.campaigns.published_tasks import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
     counts_of_one_ended_task,

@@ -19,8 +19,11 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
-from gridbridge.decisions.campaigns.fairshare import add_ended_tasks_to_usage, decay_usage
-from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
+    add_ended_tasks_to_usage,
+    decay_usage,
+)
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import sum_usage_by_claimant
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, map_arrays_to_clusters
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit

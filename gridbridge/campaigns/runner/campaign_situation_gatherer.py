@@ -49,7 +49,7 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     select_future_ends,
 )
 from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
-from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
+from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -67,7 +67,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_WAITING
+from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN

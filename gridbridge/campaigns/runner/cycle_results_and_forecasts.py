@@ -14,18 +14,18 @@ from gridbridge.campaigns.store.campaign_task_rows import (
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
-from gridbridge.decisions.campaigns.competing_attempts import (
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
     group_attempts_by_task,
     mark_ended_attempts_as_copies,
     select_final_task_ends,
 )
-from gridbridge.decisions.campaigns.completion_forecast import (
+from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     forecast_campaign_end,
     forecast_error_share,
     summarize_forecast_errors,
 )
-from gridbridge.decisions.campaigns.cycle_plan_transactions import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
@@ -52,7 +52,11 @@ from gridbridge.model.campaigns.forecast import (
     CampaignRunTimesAtCluster,
     HalfwayForecast,
 )
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownForecastErrors
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownCampaignAtCluster,
+    ShownForecastErrors,
+)
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock

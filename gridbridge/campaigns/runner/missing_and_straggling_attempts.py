@@ -9,9 +9,12 @@ from heapq import nlargest
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import Place, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask, group_attempts_by_task
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    AttemptsByTask,
+    group_attempts_by_task,
+)
 from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
-from gridbridge.decisions.campaigns.task_retries import map_tasks_to_failed_clusters
+from gridbridge.decisions.campaigns.task_retries_and_copies import map_tasks_to_failed_clusters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -22,7 +25,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import (
     format_array_index_ranges,

@@ -28,7 +28,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_array_unwanted
+from gridbridge.decisions.campaigns.task_retries_and_copies import is_unreleased_array_unwanted
 from gridbridge.decisions.campaigns.ledger_recovery_rules import is_ledger_ahead_of_state_file
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, OwnerAccountGone, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
@@ -43,7 +43,10 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock

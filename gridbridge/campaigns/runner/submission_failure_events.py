@@ -20,14 +20,14 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
-from gridbridge.decisions.campaigns.cluster_blacklist import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     OpenCampaignEventsInCycle,
     new_campaign_event,
     repeat_event_with_longer_pause,
 )
-from gridbridge.decisions.campaigns.competing_attempts import number_retries_after_copies
+from gridbridge.decisions.campaigns.task_retries_and_copies import number_retries_after_copies
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
-from gridbridge.decisions.campaigns.task_retries import plan_task_retries
+from gridbridge.decisions.campaigns.task_retries_and_copies import plan_task_retries
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,

@@ -15,8 +15,8 @@ from gridbridge.campaigns.store.campaign_files import HIGHEST, ForeignOrMissingC
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.decisions.campaigns import progress_counts
-from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.decisions.campaigns import campaign_progress_and_forecast
+from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import (
@@ -29,14 +29,18 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.published_campaigns import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,
     ShownCampaigns,
     ShownForecastErrors,
 )
-from gridbridge.model.campaigns.published_tasks import DROPPED, CampaignTaskEndCounts, PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    DROPPED,
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
+)
 from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.model.published import PublishedClusterAnswer
@@ -380,7 +384,7 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return progress_counts.campaign_with_ended_task_counts(campaign, task_end_times_and_clusters(campaign, folder))
+    return campaign_progress_and_forecast.campaign_with_ended_task_counts(campaign, task_end_times_and_clusters(campaign, folder))
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:

@@ -11,15 +11,23 @@ from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, func,
 from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_IF_STILL_WAITING,
     ArrayTaskDeletion,
     NikitaDeletionReason,
     TaskDeletionMark,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.preemption import LocalRequestId, PreemptionHistory, TasksPreemptedForRequest
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, RebalancedTaskAttempt, TaskPreemption
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    LocalRequestId,
+    PreemptionHistory,
+    TasksPreemptedForRequest,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignTask,
+    RebalancedTaskAttempt,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import (

@@ -10,8 +10,11 @@ from typing import TypeVar
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaignClusters,
+    ShownCampaigns,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
     RebalancedTaskAttempt,

@@ -25,7 +25,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
     YEAR_S,
 )
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
+from gridbridge.decisions.transfer.request_mapping import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult, CampaignAdmissionRule, CampaignCandidate

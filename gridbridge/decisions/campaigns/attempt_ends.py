@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_co
 from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
     NikitaDeletionReason,

@@ -1,20 +1,21 @@
-"""Plan the acts of one runner cycle for all campaigns."""
+"""Plan the acts of one runner cycle for all campaigns, and split the plan into short transactions of the state file."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
-
 from gridbridge.decisions.campaigns import job_ratio_predictor
-from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_for_log
+from gridbridge.decisions.campaigns.event_texts_and_notifications import (
+    format_campaign_event_for_log,
+)
 from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
-from gridbridge.decisions.campaigns.cluster_blacklist import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     OpenCampaignEventsInCycle,
     derive_cluster_blacklist,
     hide_blacklisted_clusters,
     may_retry_array_submission,
     record_cluster_probes,
 )
-from gridbridge.decisions.campaigns.competing_attempts import (
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
     find_superseded_attempts,
     group_attempts_by_task,
@@ -30,7 +31,7 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     DecisionsBeforeSpeculation,
     plan_speculative_attempts,
 )
-from gridbridge.decisions.campaigns.task_retries import plan_task_retries
+from gridbridge.decisions.campaigns.task_retries_and_copies import plan_task_retries
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -45,6 +46,12 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCyc
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.status_report import number_with_noun
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from gridbridge.model.campaigns.campaign import TaskAttempt
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
+
 
 INTENDED = ArraySubmissionState.INTENDED
 BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of unfinished submissions
@@ -294,3 +301,37 @@ def _of_ends(plan: CampaignCyclePlan) -> list[str]:
         f" {loser.array.cluster}"
         for loser in plan.losers
     ]
+
+
+ENDS_PER_TRANSACTION = 2000  # task ends stored in one transaction, which takes less than 0.1 s
+
+
+def split_cycle_plan_by_transaction(
+    plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
+) -> tuple[CampaignCyclePlan, ...]:
+    """Split a plan's ends into transactions; the last transaction has all other acts.
+
+    All attempts of a task and its retry are in the same transaction.
+    """
+    again = {(retry.campaign, retry.task): retry for retry in plan.again}
+    *first, last = _in_groups(plan.ended, most)
+    runs = [
+        tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again) for group in (*first, last)
+    ]
+    earlier = (CampaignCyclePlan(ended=group, again=these) for group, these in zip(first, runs, strict=False))
+    return (*earlier, replace(plan, ended=last, again=runs[-1]))
+
+
+def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
+    """Yield groups of up to `most` attempts, more only of one task; the last may be empty."""
+    group: list[TaskAttempt] = []
+    for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
+        if len(group) >= most:
+            yield tuple(group)
+            group = []
+        group += of_task
+    yield tuple(group)
+
+
+def _task_of(attempt: TaskAttempt) -> tuple[int, int]:
+    return attempt.campaign, attempt.task

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.cluster_blacklist import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     OpenCampaignEventsInCycle,
     derive_cluster_blacklist,
     new_campaign_event,
     repeat_event_with_longer_pause,
 )
-from gridbridge.decisions.campaigns.cluster_success_records import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     STARTED_OUTCOMES,
     find_black_hole_clusters,
     select_arrays_sent_before_outage,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.campaigns.cluster_success_records import STARTED_OUTCOMES
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import STARTED_OUTCOMES
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     ROUNDING,
     FreeClusterSlots,

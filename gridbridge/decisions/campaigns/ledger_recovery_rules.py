@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
-from gridbridge.decisions.campaigns.task_retries import choose_clusters_retry_avoids, list_walltime_overrun_clusters
+from gridbridge.decisions.campaigns.campaign_cycle import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    choose_clusters_retry_avoids,
+    list_walltime_overrun_clusters,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,

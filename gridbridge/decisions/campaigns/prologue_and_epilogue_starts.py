@@ -10,7 +10,7 @@ prologue and epilogue. A waiting prologue without remaining tasks is deleted, an
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.cluster_blacklist import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     ClusterClosureOrProbe,
     OpenCampaignEventsInCycle,
     new_campaign_event,

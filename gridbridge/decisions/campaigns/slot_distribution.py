@@ -4,10 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
-from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks_by_cluster
-from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, FairShareRequest, fair_share_tasks_by_campaign
-from gridbridge.decisions.campaigns.metascheduler import (
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+    count_starved_tasks_by_cluster,
+)
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
+    COMMITTED_USE_S,
+    FairShareRequest,
+    fair_share_tasks_by_campaign,
+)
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     ClustersOfferedToCampaign,
     fair_share_claimant,
     rank_campaigns_for_clusters,

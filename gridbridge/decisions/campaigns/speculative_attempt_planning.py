@@ -8,8 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks_by_cluster
-from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+    count_starved_tasks_by_cluster,
+)
+from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     FreeClusterSlots,
     RemainingArraysByCluster,

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import ClusterClosureOrProbe
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskCountByExclusions
 

@@ -11,8 +11,11 @@ from datetime import datetime
 from heapq import merge
 from itertools import islice
 
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayJobsById,
     BlockedLocalRequest,
     CampaignArrayJob,

@@ -6,7 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.free_capacity import ordinary_queues_by_host
-from gridbridge.decisions.elastic.request_expressions import request_expression_matches
+from gridbridge.decisions.elastic.demand.task_requirements import request_expression_matches
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalanceSituation,
@@ -15,7 +15,11 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, TaskResourceRequests, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import (
+    QueueInstance,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
 from gridbridge.model.job_request import QNAME, resource_long_name
 from gridbridge.model.states import QueueInstanceStateFact
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import powered_host_lifecycle
+from gridbridge.decisions.elastic import host_standby_and_waking
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     ElasticNodeState,
@@ -15,7 +15,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
     short_host_name,
 )
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
@@ -229,7 +229,7 @@ def _adopt_site_host(
 ) -> Iterator[DueNodeAct]:
     """Adopt a host of the site's own, unless a node already has the host's name."""
     host = world.host_of(machine.name)
-    node = powered_host_lifecycle.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
+    node = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
         yield DueNodeAct(node=node)

@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from gridbridge.decisions.elastic import machine_list_reconciliation, node_lifecycle, powered_host_lifecycle
+from gridbridge.decisions.elastic import (
+    machine_list_reconciliation,
+    node_and_master_lifecycle,
+    host_standby_and_waking,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
-from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance
+from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
@@ -75,7 +79,7 @@ def plan_due_node_acts(
     A node with another pending act is not removed in the same round.
     """
     wished = {apply_administrator_node_request(node, world, requests): node for node in world.kept}
-    first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
+    first = node_and_master_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
     remove, decided = frozenset(plan.remove), dict[BalancerOwnedNode, DueNodeAct]()
     resting = _Resting.of(standby_plan) if standby_plan else None
@@ -118,10 +122,10 @@ def _squeeze_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting:
         host = world.host_of(node.name)
         is_moved = name in resting.moved
         is_busy = host is not None and host.is_busy
-        due = powered_host_lifecycle.act_to_put_host_on_standby(node, world.now, is_busy=is_busy, is_moved=is_moved)
-        return powered_host_lifecycle.add_standby_tag_to_act(due, world.tags)
+        due = host_standby_and_waking.act_to_put_host_on_standby(node, world.now, is_busy=is_busy, is_moved=is_moved)
+        return host_standby_and_waking.add_standby_tag_to_act(due, world.tags)
     if node.state is ElasticNodeState.STANDBY and name in resting.on:
-        return powered_host_lifecycle.act_to_wake_host(node, world.now)
+        return host_standby_and_waking.act_to_wake_host(node, world.now)
     return None
 
 

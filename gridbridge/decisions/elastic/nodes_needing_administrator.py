@@ -14,7 +14,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
     short_host_name,
 )
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     NodeStateCause,

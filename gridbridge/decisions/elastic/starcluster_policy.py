@@ -32,7 +32,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import DAY_S
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from math import ceil
 
-from gridbridge.decisions.rebalance.job_copy_redistribution import JobCopyRedistribution
+from gridbridge.decisions.rebalance.job_rebalancing import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, live_or_replica_move_kind
-from gridbridge.decisions.rebalance.placement_constraints import (
+from gridbridge.decisions.rebalance.move_plan_draft import (
     format_gigabytes,
     why_copy_is_forbidden,
     why_host_takes_no_copy,
@@ -19,14 +19,17 @@ from gridbridge.decisions.rebalance.placement_constraints import (
     why_task_state_forbids_move,
 )
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
 )
-from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter, RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    HostLoadBeforeAfter,
+    RebalanceMovePlan,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
@@ -19,7 +19,10 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTaskState,
     happened_within,
 )
-from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 EXPONENT = 2.5  # of disk and slot load in a host's score: the last tenth of a disk counts most

@@ -9,18 +9,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-
-from gridbridge.decisions.rebalance.automatic_rebalance_round import (
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     failed_hosts_with_copies,
     last_plan_with_all_rejections,
     plan_lightest_or_heaviest_host,
 )
-from gridbridge.decisions.rebalance.host_evacuation import describe_lost_datasets, draft_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
+    describe_lost_datasets,
+    draft_host_evacuation,
+)
 from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, draft_moves_owner_round_robin
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
@@ -30,9 +32,17 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentPlacementMoveTimes,
     happened_within,
 )
-from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RebalanceMovePlan,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.model.status_report import number_with_noun
+from collections.abc import Collection, Mapping, Sequence
+from gridbridge.model.rebalance.datasets import Dataset, RefusedAreaOrDataset, format_bytes
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
+
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset's single task
@@ -301,3 +311,47 @@ def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoveTimes:
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
     ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
     return RecentPlacementMoveTimes(hosts={carried.target: carried.began_at for carried in came}, replicated=ended)
+
+
+def choose_next_replica_area(
+    dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
+) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
+    """Return the area for a dataset's next replica (or empty) and refused areas.
+
+    Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free
+    bytes and name. `barred` maps excluded areas to the reason.
+    """
+    reasons = {
+        area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
+    }
+    refused = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in reasons.items() if why)
+    fit = [area for area in areas if not reasons[area.storage]]
+    held = {area.cluster for area in areas if area.storage in dataset.whole}
+    best = min(fit, key=lambda area: _order(dataset, area, held), default=None)
+    return best.storage if best else "", refused
+
+
+def _order(dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]) -> tuple[bool, bool, bool, int, str]:
+    is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
+    return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
+
+
+def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
+    """Say why an area can't take a replica of a dataset; empty if the area can.
+
+    Only the missing bytes of an unfinished copy count against the free space.
+    """
+    most = int(area.free_bytes * rules.disk_share)
+    missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
+    if area.storage in dataset.whole:
+        return "it has a whole replica"
+    if area.fault:
+        return area.fault
+    if area.is_read_only:
+        return "it is read-only"
+    if area.free_bytes + area.begun_bytes <= rules.min_free_bytes:
+        free, least = format_bytes(area.free_bytes), format_bytes(rules.min_free_bytes)
+        return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
+    if missing_bytes > most:
+        return f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)} that one copy may take there"
+    return ""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.transfer.local_task_ownership import is_task_listed_as_owners
+from gridbridge.decisions.transfer.transfers_in_job_lists import is_task_listed_as_owners
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 

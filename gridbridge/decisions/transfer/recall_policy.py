@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, find_home_task_of_transfer
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    TransferDecisionInputs,
+    find_home_task_of_transfer,
+)
 from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, number_with_noun
-from gridbridge.model.transfer.claim import JOB, does_claim_need_home_grant
+from gridbridge.model.transfer.claim_and_guard import JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 

@@ -6,7 +6,7 @@ value of `remote`, the job's queue list is changed (queue expressions: sge_types
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gridbridge.model.transfer.guard import (
+from gridbridge.model.transfer.claim_and_guard import (
     ANY,
     OPERATORS,
     Pairs,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.model.transfer.claim import is_valid_claim_name
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import is_valid_claim_name
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,

@@ -8,16 +8,23 @@ task stays guarded while a remote job may live.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.decisions.transfer.local_task_ownership import prove_transfer_owner_by_home
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.decisions.transfer.transfers_in_job_lists import prove_transfer_owner_by_home
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, find_home_task_of_transfer
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    TransferDecisionInputs,
+    find_home_task_of_transfer,
+)
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
-from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind, TransferRoundPlan
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import (
+    TransferAction,
+    TransferActKind,
+    TransferRoundPlan,
+)
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -59,7 +66,7 @@ def update_transfer_from_snapshots(
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(
-            cause=TransferFailureCause.DROPPED, reason=transfer_explanation.unconfigured_cluster_reason(transfer.remote)
+            cause=TransferFailureCause.DROPPED, reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote)
         )
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
 

@@ -5,11 +5,15 @@ A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever wi
 
 from collections.abc import Set
 from fnmatch import fnmatchcase
-
 from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
+from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
+from collections.abc import Container, Iterable
+from datetime import datetime, timedelta
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
+from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 
 def why_cluster_refuses_owner(owner: str, users: RemoteAccountNames, account: str, section: str) -> str:
@@ -53,3 +57,33 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
 def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
     """Say whether a parallel environment matches a name or pattern (sge_types(1))."""
     return any(fnmatchcase(name, pattern) for name in environments)
+
+
+def remote_cluster_load_values(
+    remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
+) -> dict[str, str]:
+    """Return the load values that the sensor reports about a remote cluster.
+
+    All names are present (model.transfer.load_values). A stale snapshot closes the queues.
+    """
+    values = CLOSED
+    if remote is not None and now - remote.taken_at <= stale:
+        values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
+    return {load_value_complex_attribute(cluster, key): value for key, value in values.items()}
+
+
+def find_local_only_queues(
+    queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
+) -> NonForwardingQueues | None:
+    """Return a cluster's queues that send no jobs on; None if no queue sends, or all.
+
+    A queue that sends jobs on from a single host counts as sending, as does each of our own
+    `transfer_queues`. Best-effort queues are ignored: only jobs that request these queues enter.
+    """
+    shown = tuple(queue for queue in queues if not queue.is_besteffort)
+    onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}
+    local = [queue for queue in shown if queue.queue not in onward]
+    if not onward or not local:
+        return None
+    names = ",".join(sorted({queue.queue for queue in local}))
+    return NonForwardingQueues(queues=names, all_say="yes" if all(queue.says_stay for queue in local) else "")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from gridbridge.batch.oar import node_power
-from gridbridge.batch.oar.node_power import OarNodeState
+from gridbridge.batch.oar import oar_node_power_and_tags
+from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
 from gridbridge.model.elastic.elastic_nodes import (
@@ -17,7 +17,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     HostRemovalProgress,
     MachineToJoinCell,
 )
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
 
@@ -29,7 +29,7 @@ class OarNodePower:
     """Closes, halts and opens the nodes of the local OAR server."""
 
     look_at: Callable[[str], OarNodeState]
-    root: Callable[..., None] = field(default=node_power.run_oar_node_verb_as_root)
+    root: Callable[..., None] = field(default=oar_node_power_and_tags.run_oar_node_verb_as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
@@ -91,7 +91,7 @@ class OarNodePower:
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator sets a node Alive."""
-        return " ".join(node_power.oar_node_state_command("open", host))
+        return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a node that is off."""
@@ -126,24 +126,24 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
 
     The result is empty for an unknown verb.
     """
-    if len(words) == 2 and words[0] in node_power.SETTINGS:
-        return (node_power.oar_node_state_command(*words),)
+    if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
+        return (oar_node_power_and_tags.oar_node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
-        return node_power.store_oar_node_tags_commands(words[1], "".join(words[2:]))
+        return oar_node_power_and_tags.store_oar_node_tags_commands(words[1], "".join(words[2:]))
     return ()
 
 
 def find_oar_energy_saving_line(configuration: str) -> str:
     """Return the line of oar.conf that enables OAR's own energy saving; empty if disabled."""
-    return node_power.find_oar_energy_saving_setting(configuration)
+    return oar_node_power_and_tags.find_oar_energy_saving_setting(configuration)
 
 
 def are_valid_oar_tags(text: str) -> bool:
     """Say whether a text of host tags is safe to write into OAR's database."""
-    return node_power.TAG_WORDS.fullmatch(text) is not None
+    return oar_node_power_and_tags.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_oar_energy_saving_off(root: Callable[..., None] = node_power.run_oar_node_verb_as_root) -> None:
+def require_oar_energy_saving_off(root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root) -> None:
     """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")

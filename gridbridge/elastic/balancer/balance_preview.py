@@ -7,13 +7,17 @@ from typing import Any
 
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import node_with_idle_time
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host, is_site_owned_host
-from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.balancer import balancer_state_for_previews, observed_or_saved_cell, round_decision
+from gridbridge.elastic.acts import host_membership_and_tags
+from gridbridge.elastic.balancer import (
+    balance_situation_sources,
+    balance_situation_sources,
+    balancer_round_decision,
+)
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
@@ -97,7 +101,7 @@ def _decided(
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
-        report = round_decision.decide_and_report_balance(
+        report = balancer_round_decision.decide_and_report_balance(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
         return replace(report, unseen=unseen)
@@ -105,22 +109,22 @@ def _decided(
     from gridbridge.elastic.balancer.squeeze_preview import query_tasks_squeeze_may_move
 
     own = {node.name for node in situation.nodes if node.pool in switched}
-    tags = tags_by_short_host_name(host_tags.query_home_cluster_host_tags(policy))
-    standby = round_decision.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
+    tags = tags_by_short_host_name(host_membership_and_tags.query_home_cluster_host_tags(policy))
+    standby = balancer_round_decision.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
-    planned = round_decision.decide_balance_plan(
+    planned = balancer_round_decision.decide_balance_plan(
         situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
     facts = HostTagsAndMovableTasks(tags=tags, movable=query_tasks_squeeze_may_move(policy, situation))
-    mine = round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = round_decision.decide_hosts_to_power_off_or_on(mine, planned, rules, policy.squeeze, facts)
-    decision = round_decision.balance_plan_report(
-        round_decision.drop_acts_replaced_by_squeeze(planned, standby_plan, own),
+    mine = balancer_round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
+    standby_plan, _, _ = balancer_round_decision.decide_hosts_to_power_off_or_on(mine, planned, rules, policy.squeeze, facts)
+    decision = balancer_round_decision.balance_plan_report(
+        balancer_round_decision.drop_acts_replaced_by_squeeze(planned, standby_plan, own),
         rules,
         demand,
         is_alone=not (standby_plan.on or standby_plan.off),
     )
-    return round_decision.append_squeeze_sentence(decision, standby_plan)
+    return balancer_round_decision.append_squeeze_sentence(decision, standby_plan)
 
 
 def _unseen(policy: Policy) -> tuple[str, ...]:
@@ -149,12 +153,12 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
     Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
     """
     policy = users_configuration.load_config_with_home_cluster(path)
-    observed_or_saved_cell.save_balancer_round_inputs(policy, folder, now)
+    balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 
 
 def may_not_read_balancer_nodes() -> bool:
     """Say whether this account may not read the balancer's nodes."""
-    return balancer_state_for_previews.is_balancer_state_unreadable()
+    return balance_situation_sources.is_balancer_state_unreadable()
 
 
 def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> BalanceSection:
@@ -206,7 +210,7 @@ def explain_balance_of_job_or_host(
     explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
         tags = tags_by_short_host_name(
-            host_tags.query_home_cluster_host_tags(users_configuration.load_config_with_home_cluster(path))
+            host_membership_and_tags.query_home_cluster_host_tags(users_configuration.load_config_with_home_cluster(path))
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
@@ -255,7 +259,7 @@ def _of_host(
 
 def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
-        return observed_or_saved_cell.load_saved_balance_situation(folder, policy.balance.queue)
-    return balancer_state_for_previews.add_saved_balancer_state(
-        observed_or_saved_cell.observe_balanced_cluster(policy, now), policy
+        return balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
+    return balance_situation_sources.add_saved_balancer_state(
+        balance_situation_sources.observe_balanced_cluster(policy, now), policy
     )

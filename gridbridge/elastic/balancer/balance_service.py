@@ -11,28 +11,33 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.elastic import master_machine_termination
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes
-from gridbridge.decisions.elastic.published_balancer_figures import (
+from gridbridge.decisions.elastic import node_and_master_lifecycle
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
+from gridbridge.decisions.elastic.balancer_round_reports import (
     LOOKBACK,
     BalancerRoundNodeChanges,
     count_node_changes_by_pool,
 )
-from gridbridge.elastic.acts import host_tags, oar_nodes
-from gridbridge.elastic.acts.cell_host_membership import home_cluster_host_membership
-from gridbridge.elastic.acts.node_acts import NodeActRunner
-from gridbridge.elastic.balancer import alerts, balancer_state_for_previews, observed_or_saved_cell, round_statistics
+from gridbridge.elastic.acts import host_membership_and_tags, oar_nodes
+from gridbridge.elastic.acts.host_membership_and_tags import home_cluster_host_membership
+from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
+from gridbridge.elastic.balancer import (
+    administrator_alerts_and_requests,
+    balance_situation_sources,
+    balance_situation_sources,
+    balancer_round_outputs,
+)
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round_values import (
+from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.balancer.round_statistics import BalancerStatisticsPaths
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_round_outputs import BalancerStatisticsPaths
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol import MachineLister
-from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -42,7 +47,7 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderKind,
 )
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, short_host_name
-from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -100,8 +105,8 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
-        warnings = alerts.describe_nodes_without_provider(
-            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE), home_cluster_host_membership(policy).opening
+        warnings = administrator_alerts_and_requests.describe_nodes_without_provider(
+            balance_situation_sources.load_balancer_nodes(BALANCE_STATE), home_cluster_host_membership(policy).opening
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
@@ -199,7 +204,7 @@ class BalancerDaemon:
         except ClusterStateUnknown as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
-                published_balance_file.publish_round_without_cell_answer(cluster, now, str(error), BALANCE_PUBLISHED)
+                balancer_round_outputs.publish_round_without_cell_answer(cluster, now, str(error), BALANCE_PUBLISHED)
             raise
         reported.report()
 
@@ -275,12 +280,12 @@ class PublishingBalancerRound(BalancerRoundRunner):
             site,
             memory,
             clock,
-            lambda: observed_or_saved_cell.observe_cluster_on_qmaster_host(
+            lambda: balance_situation_sources.observe_cluster_on_qmaster_host(
                 policy, clock.now(), is_acting=options.is_acting
             ),
             listing,
             acts,
-            lambda: host_tags.query_home_cluster_host_tags(policy),
+            lambda: host_membership_and_tags.query_home_cluster_host_tags(policy),
         )
         self._wanted = options
         self._listing = listing.keys()
@@ -299,7 +304,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
         if (
             self._wanted.kills_master
             and is_whole
-            and len(master_machine_termination.machines_tagged_as_master(world)) != 1
+            and len(node_and_master_lifecycle.machines_tagged_as_master(world)) != 1
         ):
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"
@@ -328,16 +333,16 @@ class PublishingBalancerRound(BalancerRoundRunner):
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
         statistics = BalancerStatisticsPaths(
-            accounting=round_statistics.local_accounting_file_path(local, policy.site.cluster),
+            accounting=balancer_round_outputs.local_accounting_file_path(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = round_statistics.record_balancer_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
+        numbers = balancer_round_outputs.record_balancer_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)
-            published_balance_file.publish_balancer_round(
+            balancer_round_outputs.publish_balancer_round(
                 policy.site.cluster, over.seen.situation, over.plan.plan, numbers, outcome, BALANCE_PUBLISHED
             )
         self._wanted.tell(over.plan)
@@ -345,7 +350,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
 
 
 def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
-    host_tags.change_home_cluster_host_tag(policy, host, tag, is_wanted=is_wanted)
+    host_membership_and_tags.change_home_cluster_host_tag(policy, host, tag, is_wanted=is_wanted)
 
 
 def _outcome(

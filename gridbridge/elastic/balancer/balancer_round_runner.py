@@ -12,15 +12,19 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import (
     machine_list_reconciliation,
-    master_machine_termination,
+    node_and_master_lifecycle,
     node_acts_from_balance_plan,
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
-from gridbridge.decisions.elastic.clock_step import change_node_times, future_time_limiter, limit_time_to_now
+from gridbridge.decisions.elastic.clock_step_correction import (
+    change_node_times,
+    future_time_limiter,
+    limit_time_to_now,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_costs_since_last_round
-from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
+from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.decisions.elastic.nodes_needing_administrator import (
     find_machines_of_unknown_pools,
     find_powered_off_hosts_with_tasks,
@@ -29,32 +33,37 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     silent_nodes_with_tasks,
     standby_hosts_no_longer_configured,
 )
-from gridbridge.decisions.elastic.pool_choice_and_pauses import (
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     choose_pool_for_new_nodes,
     pools_closed_to_new_nodes,
     update_pool_failure_records,
 )
-from gridbridge.decisions.elastic.powered_host_lifecycle import (
+from gridbridge.decisions.elastic.host_standby_and_waking import (
     hosts_in_unclear_power_state,
     is_host_changing_power_state,
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.acts import machine_bootstrap
-from gridbridge.elastic.acts.node_acts import NodeActRunner
-from gridbridge.elastic.balancer import alerts, balance_journal, balancer_state_for_previews, round_decision
-from gridbridge.elastic.balancer.balancer_round_values import (
+from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
+from gridbridge.elastic.balancer import (
+    administrator_alerts_and_requests,
+    balance_journal,
+    balance_situation_sources,
+    balancer_round_decision,
+)
+from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine, short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
@@ -118,7 +127,7 @@ class BalancerRoundRunner:
             node_acts_from_balance_plan.apply_administrator_node_request(node, world, requests) for node in world.kept
         ]
         wished += machine_list_reconciliation.nodes_adopted_this_round(world)
-        remembered = balancer_state_for_previews.add_stored_balancer_facts(
+        remembered = balance_situation_sources.add_stored_balancer_facts(
             cell, self._memory, self._site.rules, self._site.demand
         )
         situation = replace(
@@ -128,7 +137,7 @@ class BalancerRoundRunner:
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
-            standby = round_decision.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
+            standby = balancer_round_decision.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
@@ -137,21 +146,21 @@ class BalancerRoundRunner:
 
     def _tell(self, world: BalancerNodesSnapshot) -> None:
         """Log the problems that only an administrator can fix."""
-        alerts.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
-        alerts.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
-        alerts.alert_nodes_absent_from_provider(find_reporting_nodes_without_listed_machine(world), self._site.pools)
-        alerts.alert_machines_named_as_other_hosts(world, self._site.ending)
-        alerts.alert_machines_of_unknown_pool(find_machines_of_unknown_pools(world), self._site.ending)
+        administrator_alerts_and_requests.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
+        administrator_alerts_and_requests.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
+        administrator_alerts_and_requests.alert_nodes_absent_from_provider(find_reporting_nodes_without_listed_machine(world), self._site.pools)
+        administrator_alerts_and_requests.alert_machines_named_as_other_hosts(world, self._site.ending)
+        administrator_alerts_and_requests.alert_machines_of_unknown_pool(find_machines_of_unknown_pools(world), self._site.ending)
         clearing = self._acts.membership.clearing
-        alerts.alert_dead_nodes_with_tasks(silent_nodes_with_tasks(world, self.patience.silent_s), clearing)
+        administrator_alerts_and_requests.alert_dead_nodes_with_tasks(silent_nodes_with_tasks(world, self.patience.silent_s), clearing)
         off_hosts = standby_hosts_no_longer_configured(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
         lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
-        alerts.alert_hosts_without_machine(lost, forgetting)
-        alerts.alert_busy_hosts_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
-        alerts.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
+        administrator_alerts_and_requests.alert_hosts_without_machine(lost, forgetting)
+        administrator_alerts_and_requests.alert_busy_hosts_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
+        administrator_alerts_and_requests.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
@@ -199,12 +208,12 @@ class BalancerRoundRunner:
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
         """Decide by the policy in force and by the lifecycle of each node."""
         site = self._site
-        plan = round_decision.decide_balance_plan(
+        plan = balancer_round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
         standby_plan = self._rest(plan, view)
         plan = self._possible(
-            round_decision.drop_acts_replaced_by_squeeze(plan, standby_plan, self._own(view.world)), view
+            balancer_round_decision.drop_acts_replaced_by_squeeze(plan, standby_plan, self._own(view.world)), view
         )
         dues = node_acts_from_balance_plan.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
@@ -212,10 +221,10 @@ class BalancerRoundRunner:
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = master_machine_termination.master_machine_to_terminate(view.situation, view.world, plan, site.rules)
+            ended = node_and_master_lifecycle.master_machine_to_terminate(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
-        decided = round_decision.balance_plan_report(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
-        report = round_decision.append_squeeze_sentence(decided, standby_plan)
+        decided = balancer_round_decision.balance_plan_report(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
+        report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
     def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
@@ -225,7 +234,7 @@ class BalancerRoundRunner:
             return None
         facts = HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
-        situation = round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
+        situation = balancer_round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
         stay = self._own(view.world) - free  # the policy may not remove these hosts
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
@@ -252,7 +261,7 @@ class BalancerRoundRunner:
             meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant))
-        alerts.alert_late_keep_requests(node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant))
+        administrator_alerts_and_requests.alert_late_keep_requests(node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant))
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.ganeti_hardware_and_load import describe_unaccounted_ganeti_use
-from gridbridge.decisions.elastic.ganeti.hsqueeze import ganeti_squeeze_shell_commands, plan_ganeti_power_changes
-from gridbridge.elastic.store import ganeti_reader, ganeti_writer
+from gridbridge.decisions.elastic.ganeti_node_load import describe_unaccounted_ganeti_use
+from gridbridge.decisions.elastic.ganeti_hsqueeze import (
+    ganeti_squeeze_shell_commands,
+    plan_ganeti_power_changes,
+)
+from gridbridge.elastic.store import ganeti_text_file, ganeti_text_file
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiSqueezePlan
 
@@ -48,7 +51,7 @@ class GanetiSqueezeResult:
 
 def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeResult:
     """Read a Ganeti cluster file and decide its squeeze; ParseError for any other file."""
-    cluster = ganeti_reader.read_ganeti_file(path)
+    cluster = ganeti_text_file.read_ganeti_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeResult(
         way=plan.way,
@@ -57,8 +60,8 @@ def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> G
         offline_candidates=_names(plan, plan.offline_candidates),
         online_candidates=_names(plan, plan.online_candidates),
         script=ganeti_squeeze_shell_commands(plan, cluster),
-        original=ganeti_writer.format_ganeti_text(cluster),
-        squeezed=ganeti_writer.format_ganeti_text(plan.after),
+        original=ganeti_text_file.format_ganeti_text(cluster),
+        squeezed=ganeti_text_file.format_ganeti_text(plan.after),
         warnings=describe_unaccounted_ganeti_use(cluster),
     )
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy

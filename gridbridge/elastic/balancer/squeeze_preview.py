@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
-from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.acts.cell_host_membership import home_cluster_host_membership
-from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
+from gridbridge.elastic.acts import host_membership_and_tags
+from gridbridge.elastic.acts.host_membership_and_tags import home_cluster_host_membership
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     HostStandbyOrWakeStep,
@@ -66,20 +66,20 @@ def preview_squeeze(
         )
     untold = dict[str, str]()
     if folder:
-        situation = observed_or_saved_cell.load_saved_balance_situation(folder, policy.balance.queue)
+        situation = balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-        situation = _with_own(observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__)
-    tags = {} if folder else tags_by_short_host_name(host_tags.query_home_cluster_host_tags(policy))
-    standby = round_decision.list_wakeable_own_hosts(
+        situation = _with_own(balance_situation_sources.observe_balanced_cluster(policy, now), policy, untold.__setitem__)
+    tags = {} if folder else tags_by_short_host_name(host_membership_and_tags.query_home_cluster_host_tags(policy))
+    standby = balancer_round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
-    planned = round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
+    planned = balancer_round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
     facts = HostTagsAndMovableTasks(
         tags=tags, movable={} if folder else query_tasks_squeeze_may_move(policy, situation)
     )
-    standby_plan, steps, sentence = round_decision.decide_hosts_to_power_off_or_on(
+    standby_plan, steps, sentence = balancer_round_decision.decide_hosts_to_power_off_or_on(
         situation, planned, policy.balance, rules, facts
     )
     return SqueezePreview(
@@ -136,5 +136,5 @@ def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = C
     CommandFailed.
     """
     policy = users_configuration.load_config_with_home_cluster(path)
-    host_tags.require_home_execution_host(policy, host)
-    return host_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)
+    host_membership_and_tags.require_home_execution_host(policy, host)
+    return host_membership_and_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
-from gridbridge.elastic.balancer import power_requests_service as service
+from gridbridge.elastic.balancer import oar_power_requests as service
 from gridbridge.model.fixed_paths import BALANCE_WISHES
 from gridbridge.program import users_configuration
 

@@ -20,8 +20,12 @@ from gridbridge.cli.shared_options import (
     add_options,
     refuse_empty_option_value,
 )
-from gridbridge.elastic.cli.plan_command import RULES, balance_plan_report_as_json, option_name_spellings
-from gridbridge.elastic.cli.plot_command import plot_balancer_statistics_file
+from gridbridge.elastic.cli.balance_plan_and_plot import (
+    RULES,
+    balance_plan_report_as_json,
+    option_name_spellings,
+)
+from gridbridge.elastic.cli.balance_plan_and_plot import plot_balancer_statistics_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -29,7 +33,7 @@ from gridbridge.program import log_rotation
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-    from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
+    from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
     from gridbridge.model.policy import Policy
     from gridbridge.program.log_rotation import StreamLogFile
 

@@ -13,7 +13,7 @@ from gridbridge.cli.shared_options import JSON, FiniteNumberRange, Option, add_o
 from gridbridge.elastic.simulation import replay_policy_comparison as service
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import (
+from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
     ReplayNodePropertiesAndPrices,
@@ -171,9 +171,9 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     comparisons = _compared(options)
     _show(comparisons, is_json)
     if options.plot:
-        from gridbridge.elastic.cli import replay_plots  # loading takes half a second
+        from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
 
-        replay_plots.draw_replay_comparisons(comparisons, options.plot)
+        balance_and_replay_plots.draw_replay_comparisons(comparisons, options.plot)
         output.print_error(f"gridbridge: {options.plot} is written")
 
 

@@ -13,7 +13,11 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gridbridge.elastic.providers import private_credentials_files, provider_answer_validation, site_program_provider
+from gridbridge.elastic.providers import (
+    site_program_and_secret_files,
+    provider_protocol_and_validation,
+    site_program_and_secret_files,
+)
 from gridbridge.errors import (
     ParseError,
     ProviderOutcomeUnknown,
@@ -117,7 +121,7 @@ class Ec2MachineProvider:
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return provider_answer_validation.require_valid_provider_machines(self._with_keys(machines), self.cluster)
+            return provider_protocol_and_validation.require_valid_provider_machines(self._with_keys(machines), self.cluster)
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters of RunInstances for a new machine."""
@@ -151,7 +155,7 @@ class Ec2MachineProvider:
             if _code(error) == ENDED:
                 return None
             raise
-        return provider_answer_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
+        return provider_protocol_and_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
     def _patiently(self, request: Mapping[str, object], token: str) -> Any:
         """Request a machine; retry with pauses while EC2 throttles requests."""
@@ -186,7 +190,7 @@ class Ec2MachineProvider:
         """
         try:
             with translate_ec2_errors("list"):
-                key = provider_answer_validation.find_console_host_key(self._console(id_))
+                key = provider_protocol_and_validation.find_console_host_key(self._console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
@@ -222,7 +226,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         from botocore.config import Config
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
-    secrets = private_credentials_files.read_private_credentials(section.credentials) if section.credentials else {}
+    secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}
     )
@@ -303,7 +307,7 @@ def _content(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(site_program_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
+        with open(site_program_and_secret_files.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderPermanentFailure(f"{path}: {describe_error(error)}") from error

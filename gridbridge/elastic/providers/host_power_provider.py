@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from gridbridge.elastic.providers import private_credentials_files
-from gridbridge.elastic.providers import site_program_provider as program
+from gridbridge.elastic.providers import site_program_and_secret_files
+from gridbridge.elastic.providers import site_program_and_secret_files as program
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, ProviderPermanentFailure, describe_error
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, PoweredHostSection, PowerSwitchMethod
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
@@ -128,7 +128,7 @@ class IpmiPowerSwitch:
         A failure raises ProviderOutcomeUnknown, because ipmitool's exit status does not tell a
         refusal from an unreachable controller.
         """
-        private_credentials_files.read_secret_file(self.password_file)
+        site_program_and_secret_files.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)

@@ -13,7 +13,10 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-from gridbridge.elastic.providers import private_credentials_files, provider_answer_validation
+from gridbridge.elastic.providers import (
+    site_program_and_secret_files,
+    provider_protocol_and_validation,
+)
 from gridbridge.errors import (
     ParseError,
     ProviderOutcomeUnknown,
@@ -80,7 +83,7 @@ class LibcloudMachineProvider:
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
         with self.turn, translate_libcloud_errors("list"):
-            return provider_answer_validation.require_valid_provider_machines(
+            return provider_protocol_and_validation.require_valid_provider_machines(
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
@@ -93,7 +96,7 @@ class LibcloudMachineProvider:
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
-            return provider_answer_validation.require_valid_provider_machine(machine)
+            return provider_protocol_and_validation.require_valid_provider_machine(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
@@ -135,7 +138,7 @@ def make_libcloud_provider(
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
-    secrets = private_credentials_files.read_private_credentials(section.credentials) if section.credentials else {}
+    secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
     with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)

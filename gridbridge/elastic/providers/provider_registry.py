@@ -5,10 +5,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_provider
+from gridbridge.elastic.providers import (
+    ec2,
+    host_power_provider,
+    libcloud,
+    site_program_and_secret_files,
+)
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower, log_unknown_power_state
-from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
-from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
+from gridbridge.elastic.providers.provider_protocol_and_validation import (
+    HostPowerControl,
+    MachineProvider,
+)
+from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
@@ -129,9 +137,9 @@ def _settled(section: MachineProviderSection, pool: NodePoolSection) -> MachineP
 
 def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:
     return SiteProgramProvider(
-        program=site_program_provider.require_trusted_provider_file(section.program),
+        program=site_program_and_secret_files.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=site_program_provider.provider_program_environment(),
+        env=site_program_and_secret_files.provider_program_environment(),
         cluster=cluster,
     )
 

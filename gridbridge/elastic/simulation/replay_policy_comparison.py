@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.waits_for_lack_of_slots import drop_waits_unexplained_by_slots
+from gridbridge.decisions.elastic.elastic_replay_rules import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import (
+from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,

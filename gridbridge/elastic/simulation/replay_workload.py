@@ -12,7 +12,7 @@ from itertools import chain
 
 from gridbridge.batch.gridengine.qacct import HEAD, JSON, NONE, TIMES, parse_accounting_line, parse_epoch_seconds
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.replay_outcome import (
+from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,
     ReplayExclusionReason,
     ReplayWorkload,

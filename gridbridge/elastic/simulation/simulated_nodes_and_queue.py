@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
@@ -16,7 +16,10 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayNodePropertiesAndPrices
+from gridbridge.model.elastic.replay_tasks_and_results import (
+    RecordedReplayTask,
+    ReplayNodePropertiesAndPrices,
+)
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"

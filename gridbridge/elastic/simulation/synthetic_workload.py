@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayWorkload
+from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayWorkload
 from gridbridge.model.grid_engine_amounts import DAY_S
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday

@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     JobRatioRule,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     CompetingAttempt,

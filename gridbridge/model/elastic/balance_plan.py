@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.cell_configuration import CellConfiguration
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot
+from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
 
 NOTHING_TOLD = CellConfiguration()
 

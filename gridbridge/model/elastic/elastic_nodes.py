@@ -1,9 +1,15 @@
-"""Nodes that the balancer adds and removes, and their providers' machines."""
+"""Nodes that the balancer adds and removes, as policies read and as the state file stores them, their machines, and
+the acts due."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum, StrEnum
+
 
 OWNER_TAG = "gridbridge"  # tag whose value is the cluster that owns the machine
 POOL_TAG = "gridbridge-pool"  # tag whose value is the pool that the machine was created for
@@ -188,3 +194,185 @@ class NodesByHostName:
         """Return the node of a host; None for a host without a node."""
         candidates = self._by_short.get(short_host_name(name), ())
         return next((node for node in candidates if is_same_host(name, node.name)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerHostClocks:
+    """The wall clock and the monotonic clock of the balancer's host at one moment."""
+
+    boot: str  # id of the machine's present boot; empty: unknown
+    wall: datetime
+    steady_s: float  # seconds since boot, suspended time included
+
+
+class NodeStateCause(StrEnum):
+    """Why a node is in its state, for instance why it was removed."""
+
+    NONE = ""
+    NOT_NEEDED = "not needed"
+    RESTS = "it may rest"
+    CONDENSED = "it may rest once its tasks have ended"
+    MOVED = "it may rest once its tasks run elsewhere"
+    DRAINED = "an administrator drained it"
+    NOT_GRANTED = "its provider did not make it"
+    LATER = "its provider is asked again"
+    NO_CAPACITY = "its provider has no capacity"
+    NOT_THERE = "its provider does not list it"
+    NEVER_BOOTED = "it did not boot in time"
+    NEVER_JOINED = "it did not join the cell in time"
+    WRONG_HOST_KEY = "it shows another host key than its provider told"
+    VANISHED = "its machine is gone"
+    SILENT = "its execution daemon is silent"
+    ANOTHERS = "its tag names another owner"
+    DOUBLE = "another machine has its name"
+    UNDER_TASKS = "somebody switched it off under tasks, which are still listed there"
+    NOT_SWITCHED = "nobody switches it on and off any more"
+
+    @property
+    def is_boot_failure(self) -> bool:
+        """Whether the cause counts as a boot failure, after which its pool may be paused."""
+        return self in (
+            NodeStateCause.NOT_THERE,
+            NodeStateCause.NEVER_BOOTED,
+            NodeStateCause.NEVER_JOINED,
+            NodeStateCause.WRONG_HOST_KEY,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerOwnedNode:
+    """A node that the balancer owns, as stored in the balancer's state file."""
+
+    name: str
+    pool: str
+    state: ElasticNodeState
+    since: datetime  # start of the present state
+    machine: str = ""  # the provider's machine id; empty: not known yet
+    address: str = ""
+    host_key: str = ""
+    up_since: datetime | None = None
+    idle_since: datetime | None = None
+    step: HostJoinStep = HostJoinStep.NONE
+    cause: NodeStateCause = NodeStateCause.NONE
+    is_kept: bool = False  # an administrator wants the node to stay
+
+    @property
+    def node(self) -> ElasticNode:
+        """The node in the form that balancer policies read."""
+        return ElasticNode(
+            name=self.name,
+            state=self.state,
+            up_since=self.up_since,
+            since=self.since,
+            idle_since=self.idle_since,
+            pool=self.pool,
+            is_kept=self.is_kept,
+            failed_at=self.since if self.cause.is_boot_failure else None,
+            has_machine=bool(self.machine),
+            is_drained=self.cause is NodeStateCause.DRAINED,
+        )
+
+    def entering(
+        self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
+    ) -> "BalancerOwnedNode":
+        """Return the node in a new state since a time, with a cause or none."""
+        return replace(self, state=state, since=at, cause=cause)
+
+
+class AdministratorNodeRequestKind(StrEnum):
+    """The kind of an administrator's request for a node."""
+
+    DRAIN = "drain"  # no new task starts; the node is removed when its tasks have ended
+    KEEP = "keep"  # the node is not removed, however long it is idle
+    FREE = "free"  # the node may be removed again
+
+
+class BalancerNodeAct(Enum):
+    """What a balancer round does with a node."""
+
+    CREATE = "create"  # create the node's machine
+    JOIN = "join"  # continue to make the node a host of the cell
+    REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
+    EVICT = "evict"  # remove a dead or never joined node from the cell
+    DESTROY = "destroy"  # destroy only the node's machine
+    REST = "rest"  # disable the host's queues; power the host off if it is still idle
+    WAKE = "wake"  # power the host on
+    OPEN = "open"  # enable the host's queues again
+    STOP = "stop"  # power off a host that did not come up, or did not go off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueNodeAct:
+    """A node's new state to store, and the act to do after that."""
+
+    node: BalancerOwnedNode
+    before: BalancerOwnedNode | None = None  # the node as stored before; None: new node
+    act: BalancerNodeAct | None = None  # None: the new state is only stored
+    is_over: bool = False  # the node is deleted from the state file
+    tag: str = ""  # tag to give the host before it is powered off; empty: none
+
+    @property
+    def is_done(self) -> bool:
+        """Whether an act follows or the node is deleted, so that more than storing is due."""
+        return self.act is not None or self.is_over
+
+    @property
+    def words(self) -> str:
+        """The act in a few words, for the log and the journal."""
+        act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
+        return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyOrSilentHostState:
+    """Whether a host of the cell is busy, and whether its execution daemon is silent."""
+
+    is_busy: bool  # a task runs or starts, or slots are reserved; best-effort tasks do not count
+    is_silent: bool  # the execution daemon does not report
+
+
+def is_host_reporting(host: BusyOrSilentHostState | None) -> bool:
+    """Say whether a host's execution daemon reports; False for an unknown host."""
+    return host is not None and not host.is_silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerNodesSnapshot:
+    """The nodes, their providers' machines and the cell's hosts at one moment."""
+
+    now: datetime
+    cluster: str
+    kept: tuple[BalancerOwnedNode, ...]
+    machines: Mapping[str, tuple[ProviderMachine, ...]]  # complete machine lists, by pool
+    # the cell's hosts, by short name
+    hosts: Mapping[str, BusyOrSilentHostState] = field(default_factory=dict)
+    pools: frozenset[str] = frozenset()  # configured pools
+    providers: Mapping[str, str] = field(default_factory=dict)  # provider names, by pool
+    switched: frozenset[str] = frozenset()  # pools of hosts that are only powered on and off
+    released: frozenset[str] = frozenset()  # such pools that are no longer squeezed
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
+    # since when each node's machine is missing from its list, by node key
+    unlisted: Mapping[str, datetime] = field(default_factory=dict)
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # since when, by node or host key
+    last_round: datetime | None = None  # time of the previous round; None: the first round
+    is_unready: bool = False  # too many hosts are silent, so no silent node is removed
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
+    # by name of an unknown machine: the address that this host resolves
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    def host_of(self, name: str) -> BusyOrSilentHostState | None:
+        """Return the state of a host in the cell; None for an unknown host."""
+        return self.hosts.get(short_host_name(name))
+
+    def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
+        """Return a unique key of a machine: ids are unique only within a provider."""
+        return self.providers.get(pool) or pool, machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFailureRecord:
+    """The recent boot failures and capacity refusals of a node pool."""
+
+    failures: int = 0  # consecutive boot failures
+    failed_at: datetime | None = None  # the last boot failure
+    no_capacity_at: datetime | None = None  # the last refusal for lack of capacity

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailureRecord
 from gridbridge.model.remote_job_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.elastic_nodes import short_host_name
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 
 
 class OarRequestedPowerState(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
+from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import encode_non_forwarding_queues

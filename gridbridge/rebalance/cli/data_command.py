@@ -59,9 +59,9 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     specification = (name, os.path.abspath(source), replicas)
     datasets = _datasets(path, records)
     if not records:
-        from gridbridge.rebalance.replicas import dataset_delegation
+        from gridbridge.rebalance.replicas import delegated_datasets
 
-        dataset_delegation.refuse_too_many_delegations((name,))
+        delegated_datasets.refuse_too_many_delegations((name,))
     result = datasets.add(
         *specification, may_move=not is_fixed, is_later=is_later, notify=lambda: _let(name, records, is_later=is_later)
     )
@@ -80,11 +80,11 @@ def list_(records: str, path: str, is_json: bool) -> int:
       gridbridge data list
       gridbridge data list --json
     """
-    from gridbridge.rebalance.cli import dataset_tables
+    from gridbridge.rebalance.cli import dataset_report
 
     if records and not os.path.isdir(records):  # a mistyped folder would print an empty list
         raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
-    return dataset_tables.print_datasets(_datasets(path, records).listed(), is_json=is_json)
+    return dataset_report.print_datasets(_datasets(path, records).listed(), is_json=is_json)
 
 
 @data.command()
@@ -103,10 +103,10 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
       gridbridge data verify reads
       gridbridge data verify reads --json
     """
-    from gridbridge.rebalance.cli import dataset_tables
+    from gridbridge.rebalance.cli import dataset_report
 
     result = _datasets(path, records).verify(name)
-    return dataset_tables.print_replicas(result, Clock().now(), is_json=is_json)
+    return dataset_report.print_replicas(result, Clock().now(), is_json=is_json)
 
 
 @data.command()
@@ -147,10 +147,10 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
       gridbridge data drop reads --storage gamma-scratch
       gridbridge data drop reads
     """
-    from gridbridge.rebalance.cli import dataset_tables
+    from gridbridge.rebalance.cli import dataset_report
 
     result = _datasets(path, records).drop(name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records))
-    return dataset_tables.print_drop_result(result, storage)
+    return dataset_report.print_drop_result(result, storage)
 
 
 @data.command()
@@ -168,9 +168,9 @@ def drain(storage: str, records: str, path: str) -> int:
     Example:
       gridbridge data drain gamma-scratch
     """
-    from gridbridge.rebalance.cli import dataset_tables
+    from gridbridge.rebalance.cli import dataset_report
 
-    statuses = [dataset_tables.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
+    statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
     if not statuses:
         output.print_line(f"{storage}: no replica of yours is there")
     return max(statuses, default=0)
@@ -179,10 +179,10 @@ def drain(storage: str, records: str, path: str) -> int:
 def _datasets(config: str, records: str) -> "OwnerDatasets":
     """Return the caller's datasets; the import is slow."""
     from gridbridge.program import users_configuration
-    from gridbridge.rebalance.replicas import owner_dataset_wiring
+    from gridbridge.rebalance.replicas import owner_datasets
 
     policy, _ = users_configuration.load_config_or_one_in_force(config)
-    return owner_dataset_wiring.open_owner_datasets(policy, records, output.show_progress)
+    return owner_datasets.open_owner_datasets(policy, records, output.show_progress)
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
@@ -191,10 +191,10 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     The service ignores datasets in other folders of records. With `is_later` the user is warned if
     neither the service nor the command will make the replicas.
     """
-    from gridbridge.rebalance.replicas import dataset_delegation
+    from gridbridge.rebalance.replicas import delegated_datasets
 
-    why = "its record is not in the usual folder" if records else dataset_delegation.delegate_dataset_or_why_not(name)
-    if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
+    why = "its record is not in the usual folder" if records else delegated_datasets.delegate_dataset_or_why_not(name)
+    if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
         output.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
@@ -204,12 +204,12 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
 def _take_back(name: str, records: str) -> None:
     """End the service's maintenance of a dataset, so that the service does not remake replicas."""
     if not records:
-        from gridbridge.rebalance.replicas import dataset_delegation
+        from gridbridge.rebalance.replicas import delegated_datasets
 
-        dataset_delegation.try_revoke_dataset_delegation(name)
+        delegated_datasets.try_revoke_dataset_delegation(name)
 
 
 def _outcome(result: "DatasetCommandOutcome") -> int:
-    from gridbridge.rebalance.cli import dataset_tables
+    from gridbridge.rebalance.cli import dataset_report
 
-    return dataset_tables.print_dataset_outcome(result)
+    return dataset_report.print_dataset_outcome(result)

@@ -8,7 +8,11 @@ import click
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.shared_options import CONFIG_FILE, JSON
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RejectedMove, ValidAndDroppedMoves
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    RebalanceMovePlan,
+    RejectedMove,
+    ValidAndDroppedMoves,
+)
 from gridbridge.program import log_rotation
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
-from gridbridge.model.rebalance.planned_moves import HostLoadBeforeAfter
+from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBeforeAfter
 from gridbridge.model.status_report import number_with_noun
 
 mpl.use("Agg")

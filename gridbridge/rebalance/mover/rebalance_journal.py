@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json

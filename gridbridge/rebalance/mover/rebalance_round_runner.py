@@ -4,22 +4,33 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.planned_moves import ValidAndDroppedMoves
+from gridbridge.model.rebalance.placement_snapshot_and_moves import ValidAndDroppedMoves
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
-from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
 from gridbridge.state.database import StateFile
+import logging
+from collections.abc import Container, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from gridbridge.model.rebalance.datasets import DelegatedDataset
+from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, past_moment_or_never
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.rebalance.replicas import delegated_datasets as letters
+from gridbridge.rebalance.replicas import delegated_datasets
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
 
 NAME, LOCKED = "gridbridge rebalance", 1
 
@@ -150,3 +161,77 @@ def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
             raise ConfigError((f"{question.name}: no cluster and no storage area; {hint}",))
         return question.name in policy.storage
     return "/" in question.name
+
+
+LONGEST_S = 3600.0  # time after which the round starts no further dataset
+AGAIN_S = 3600.0  # pause before an unreadable dataset is read again
+
+_log = logging.getLogger(__name__)
+
+
+class OverdueReplicaVerifier:
+    """Verifies replicas that are due, and records each attempt."""
+
+    def __init__(self, rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
+        self._rules = rules
+        self._notes = RebalanceNoteRows(database)
+        self._clock = clock
+
+    def read(self) -> None:
+        """Verify the due datasets: some owners in parallel, each owner's datasets one by one."""
+        if self._notes.quiesced() is not None:
+            return
+        now = self._clock.now()
+        tried = {name: past_moment_or_never(at, now) for name, at in self._notes.read().items()}
+        unread = {name: past_moment_or_never(at, now) for name, at in self._notes.unread().items()}
+        again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
+        due = now - timedelta(seconds=self._rules.verify_every_s)
+        lines = _lines(
+            delegated_datasets.query_owners_for_datasets(letters.list_dataset_delegations()),
+            tried,
+            due,
+            now,
+            again,
+        )
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            for read, failed in pool.map(lambda line: self._read(line, now), lines):
+                self._notes.note_read(read, failed, self._clock.now())
+
+    def _read(self, line: list[DelegatedDataset], began_at: datetime) -> tuple[list[str], list[str]]:
+        """Verify an owner's datasets up to a failure; return verified and failed names."""
+        read: list[str] = []
+        for delegated in line:
+            if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
+                break
+            if why := delegated_datasets.verify_dataset_as_owner(delegated):
+                _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
+                return read, [delegated.name]
+            read.append(delegated.name)
+        return read, []
+
+
+def _lines(
+    datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
+) -> list[list[DelegatedDataset]]:
+    """Return each owner's due datasets, oldest first; recently served owners come last.
+
+    The datasets in `again` are due at any time, to retry a failed verification.
+    """
+    turns: dict[str, datetime] = {}
+    for name, at in tried.items():
+        owner = name.partition("/")[0]
+        turns[owner] = max(at, turns.get(owner, at))
+    lines: dict[str, list[DelegatedDataset]] = {}
+    read_at = {delegated.name: _read_at(delegated, tried, now) for delegated in datasets}
+    for delegated in sorted(datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)):
+        is_due = delegated.name in again or read_at[delegated.name] <= due
+        if is_due and not delegated.is_busy and delegated.dataset.replicas:
+            lines.setdefault(delegated.owner, []).append(delegated)
+    return [lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))]
+
+
+def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
+    """Return when a dataset's replicas were last read, or when reading was last tried."""
+    read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
+    read_at = min(read, default=NEVER)
+    return max(read_at, tried.get(delegated.name, read_at))

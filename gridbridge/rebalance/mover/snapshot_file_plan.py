@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-
 from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -13,7 +12,23 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     RebalanceTarget,
     check_target_and_plan_moves,
 )
-from gridbridge.rebalance.store import placement_snapshot_file
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    NEVER,
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    RecentPlacementMoveTimes,
+)
+
 
 MS, MIN = 0.001, 60.0
 HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, factor of units
@@ -50,7 +65,7 @@ def plan_from_snapshot_file(
 
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
-    snapshot, policy = placement_snapshot_file.read_placement_snapshot_file(path)
+    snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name))
 
 
@@ -85,3 +100,251 @@ def _ours(key: str, value: object) -> tuple[str, object]:
 def _whole_if_integral(value: object) -> object:
     """Convert a float such as 3e11 to an int; return any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+MOST_BYTES = 1 << 31
+A_TIME = "an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00"
+A_NAME = "a name: 1 to 255 printable characters"
+A_PART = "a number, 0 to 1"
+MOST = 10**18
+WHOLE = "a whole number, 0 to 1e18"
+YES = "true or false"
+NAMES = "a list of names"
+KEYS = ("now", "policy", "hosts", "jobs", "tasks", "recent")
+OF_HOST = ["name", "kind", "up", "read_only", "state", "used_bytes", "max_bytes", "slots", "mean_active", "zone"]
+OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
+OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
+OF_RECENT = ["hosts", "replicated", "jobs"]
+MOST_TOLD = 20
+HOST_STATES: Mapping[str, PlacementHostState] = {  # names used by people, Hydra and Grid Engine
+    "": PlacementHostState.ALIVE,
+    "ok": PlacementHostState.ALIVE,
+    "up": PlacementHostState.ALIVE,
+    "draining": PlacementHostState.DRAIN,
+    "failing_fs_okay": PlacementHostState.DRAIN,
+    "failing_fs_dead": PlacementHostState.DEAD,
+    "full": PlacementHostState.DISK_FULL,
+    **{state.value: state for state in PlacementHostState},
+}
+TASK_STATES: Mapping[str, PlacementTaskState] = {
+    "": PlacementTaskState.WAITING,
+    "idle": PlacementTaskState.WAITING,
+    "queued": PlacementTaskState.WAITING,
+    "queued_host_unavail": PlacementTaskState.WAITING,
+    "queued_no_slot": PlacementTaskState.WAITING,
+    "qw": PlacementTaskState.WAITING,
+    "hqw": PlacementTaskState.WAITING,
+    "hold": PlacementTaskState.WAITING,
+    "held": PlacementTaskState.WAITING,
+    "r": PlacementTaskState.RUNNING,
+    "rebalance": PlacementTaskState.MOVING,
+    **{state.value: state for state in PlacementTaskState},
+}
+
+Value = TypeVar("Value")
+Word = TypeVar("Word", bound=StrEnum)
+Row = Mapping[str, object]
+
+
+def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
+    """Read a placement snapshot and its policy values from a JSON file.
+
+    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read(MOST_BYTES))
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"{path}: no JSON: {error}") from error
+    reading = _Reading(path)
+    parts = reading.snapshot(content), reading.policy(content)
+    if reading.problems:
+        raise ConfigError(tuple(reading.messages()))
+    return parts
+
+
+class _Reading:
+    """Parser of a placement snapshot that collects all faults."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.problems: list[str] = []
+
+    def messages(self) -> Iterator[str]:
+        """Yield a line for each of the first faults, and a line with the number of the others."""
+        yield from self.problems[:MOST_TOLD]
+        if (more := len(self.problems) - MOST_TOLD) and more > 0:
+            yield f"{self._path}: {more} more are wrong"
+
+    def snapshot(self, content: object) -> PlacementSnapshot:
+        """Parse the whole placement snapshot."""
+        top = self._table(content, "", KEYS)
+        snapshot = PlacementSnapshot(
+            now=self._required(top, "", "now", _time, A_TIME, NEVER),
+            hosts=tuple(self._host(*row) for row in self._rows(top, "hosts", OF_HOST)),
+            jobs=tuple(self._job(*row) for row in self._rows(top, "jobs", OF_JOB)),
+            tasks=tuple(self._task(*row) for row in self._rows(top, "tasks", OF_TASK)),
+            recent=self._recent(_inner_table(top, "recent")),
+        )
+        self._twice("hosts", [host.name for host in snapshot.hosts if host.name])
+        self._twice("jobs", [job.name for job in snapshot.jobs if job.name])
+        self._twice("tasks", [f"{task.job} {task.number}" for task in snapshot.tasks if task.job])
+        return snapshot
+
+    def policy(self, content: object) -> Row:
+        """Return the file's policy values, by their names in gridbridge.toml."""
+        table = _inner_table(content, "policy") if isinstance(content, dict) else {}
+        return self._table(table, "policy", None)
+
+    def _host(self, at: str, row: Row) -> PlacementHost:
+        return PlacementHost(
+            name=self._required(row, at, "name", _name, A_NAME, ""),
+            kind=self._as(row, at, "kind", _text, A_NAME, ""),
+            is_up=self._as(row, at, "up", _bool, YES, True),
+            is_read_only=self._as(row, at, "read_only", _bool, YES, False),
+            state=self._word(row, at, HOST_STATES, PlacementHostState.UNKNOWN),
+            used_bytes=self._as(row, at, "used_bytes", _whole, WHOLE, 0),
+            max_bytes=self._as(row, at, "max_bytes", _whole, WHOLE, 0),
+            slots=self._as(row, at, "slots", _whole, WHOLE, 1),
+            mean_active=self._as(row, at, "mean_active", _part, A_PART, 0.0),
+            zone=self._as(row, at, "zone", _text, A_NAME, ""),
+        )
+
+    def _job(self, at: str, row: Row) -> PlacementJobOrDataset:
+        return PlacementJobOrDataset(
+            name=self._required(row, at, "name", _name, A_NAME, ""),
+            is_autobalanced=self._as(row, at, "autobalance", _bool, YES, True),
+            replicas=self._as(row, at, "replicas", _whole, WHOLE, 0),
+            last_run=self._as(row, at, "last_run", _time, A_TIME, None),
+            max_per_host=self._as(row, at, "max_per_host", _whole, WHOLE, None),
+        )
+
+    def _task(self, at: str, row: Row) -> PlacementTask:
+        return PlacementTask(
+            job=self._required(row, at, "job", _name, A_NAME, ""),
+            number=self._required(row, at, "number", _whole, WHOLE, 0),
+            size_bytes=self._as(row, at, "bytes", _whole, WHOLE, 0),
+            state=self._word(row, at, TASK_STATES, PlacementTaskState.UNKNOWN),
+            live=self._as(row, at, "live", _name, A_NAME, ""),
+            replicas=self._as(row, at, "replicas", _names, NAMES, ()),
+            slots=self._as(row, at, "slots", _whole, WHOLE, 1),
+        )
+
+    def _recent(self, content: object) -> RecentPlacementMoveTimes:
+        table = self._table(content, "recent", OF_RECENT)
+        return RecentPlacementMoveTimes(
+            hosts=self._times(table, "hosts"),
+            replicated=self._times(table, "replicated"),
+            jobs=self._times(table, "jobs"),
+        )
+
+    def _times(self, table: Row, key: str) -> Mapping[str, datetime]:
+        at = f"recent.{key}"
+        row = self._table(_inner_table(table, key), at, None)
+        times = {name: self._as(row, at, name, _time, A_TIME, None) for name in row}
+        return {name: time for name, time in times.items() if time}
+
+    def _rows(self, top: Row, key: str, keys: Sequence[str]) -> Iterator[tuple[str, Row]]:
+        rows = top.get(key)
+        rows = [] if rows is None else rows
+        if not isinstance(rows, list):
+            self._wrong(key, rows, "a list of tables")
+            return
+        for number, row in enumerate(rows):
+            at = f"{key}[{number}]"
+            yield at, self._table(row, at, keys)
+
+    def _table(self, content: object, at: str, keys: Sequence[str] | None) -> Row:
+        if not isinstance(content, dict):
+            self._wrong(at or "the file", content, "a table")
+            return {}
+        for key in content if keys is not None else ():
+            if key not in (keys or ()):
+                self._wrong(f"{at}.{key}".lstrip("."), "unknown", f"one of {', '.join(keys or ())}")
+        return content
+
+    def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
+        """Parse a host's or task's state; an unknown word gives `unknown`, which no rule moves."""
+        word = self._as(row, at, "state", _text, A_NAME, "")
+        return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
+
+    def _as(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value) -> Value:
+        """Parse a value; null and a missing key give the default."""
+        content = row.get(key)
+        if content is None:
+            return usual
+        try:
+            return read(content)
+        except (TypeError, ValueError):
+            self._wrong(f"{at}.{key}".lstrip("."), content, right)
+            return usual
+
+    def _required(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value) -> Value:
+        """Parse a value that must be present; null counts as missing."""
+        if row.get(key) is None:
+            self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
+        return self._as(row, at, key, read, right, none)
+
+    def _twice(self, kind: str, names: Sequence[str]) -> None:
+        if len(set(names)) == len(names):
+            return
+        earlier = set[str]()
+        for name in names:
+            if name in earlier:
+                self._wrong(f"{kind}: {name}", "twice", "once")
+            earlier.add(name)
+
+    def _wrong(self, key: str, content: object, right: str) -> None:
+        words = content if content in ("missing", "unknown", "twice") else json.dumps(content)[:80]
+        self.problems.append(f"{self._path}: {key}: {words}; expected {right}")
+
+
+def _inner_table(table: Row, key: str) -> object:
+    """Return a nested table of the snapshot file; null counts as empty."""
+    inner = table.get(key)
+    return {} if inner is None else inner
+
+
+def _name(text: object) -> str:
+    if not isinstance(text, str) or not 0 < len(text) < 256 or not text.isprintable():
+        raise ValueError
+    return text
+
+
+def _text(text: object) -> str:
+    return _name(text) if text != "" else ""
+
+
+def _bool(flag: object) -> bool:
+    if not isinstance(flag, bool):
+        raise TypeError
+    return flag
+
+
+def _whole(number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError
+    if not 0 <= number <= MOST or number != int(number):
+        raise ValueError
+    return int(number)
+
+
+def _part(number: object) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+        raise ValueError
+    return float(number)
+
+
+def _names(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list):
+        raise TypeError
+    return tuple(map(_name, names))
+
+
+def _time(text: object) -> datetime:
+    if not isinstance(text, str):
+        raise TypeError
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

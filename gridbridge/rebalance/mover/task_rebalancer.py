@@ -10,14 +10,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.decisions.rebalance import waiting_task_placement
-from gridbridge.decisions.rebalance.waiting_task_placement import drop_all_planned_moves, recheck_waiting_task_moves
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
+from gridbridge.decisions.rebalance import waiting_task_rebalancing
+from gridbridge.decisions.rebalance.waiting_task_rebalancing import (
+    drop_all_planned_moves,
+    recheck_waiting_task_moves,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.observed_tasks import CampaignTaskAtCluster, TasksObservedAtClusters, TransferredTask
-from gridbridge.model.rebalance.planned_moves import PlacementMove, ValidAndDroppedMoves
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    CampaignTaskAtCluster,
+    TasksObservedAtClusters,
+    TransferredTask,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMove,
+    ValidAndDroppedMoves,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.transfer.transfer_row import WaitingTaskMove
+from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
@@ -71,7 +84,7 @@ class WaitingTaskRebalancer:
 
         Raises ConfigError for an unknown host or job.
         """
-        snapshot = waiting_task_placement.tasks_as_placement_snapshot(situation.gathered)
+        snapshot = waiting_task_rebalancing.tasks_as_placement_snapshot(situation.gathered)
         why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -87,11 +100,11 @@ class WaitingTaskRebalancer:
             return
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
-        seen_now = waiting_task_placement.tasks_as_placement_snapshot(now)
+        seen_now = waiting_task_rebalancing.tasks_as_placement_snapshot(now)
         checked = recheck_waiting_task_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = (
-            waiting_task_placement.campaign_tasks_by_key(now.tasks),
-            waiting_task_placement.transferred_tasks_by_key(now.away),
+            waiting_task_rebalancing.campaign_tasks_by_key(now.tasks),
+            waiting_task_rebalancing.transferred_tasks_by_key(now.away),
         )
         with self.database.transaction():
             if self._notes.quiesced() is not None:

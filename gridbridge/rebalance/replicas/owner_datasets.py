@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
@@ -15,18 +14,37 @@ from gridbridge.model.rebalance.datasets import (
     Sums,
     format_as_sha256sum_output,
 )
-from gridbridge.model.rebalance.placement_snapshot import happened_within
+from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import number_with_noun
-from gridbridge.rebalance.replicas import dataset_original_files
+from gridbridge.rebalance.replicas import dataset_records_and_originals
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetCommandOutcome,
     OwnerReplicaManager,
     has_requested_replica_count,
 )
-from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
+from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
-from gridbridge.rebalance.store.dataset_records import OwnerDatasetRecords
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
+import os
+import posixpath
+import pwd
+from collections.abc import Set
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.rebalance.replicas.owner_replicas import (
+    FileCopyFunction,
+    ReplicaCopier,
+    Tell,
+    copy_files_by_rsync,
+)
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+
 
 MOST_REPLICAS = 100
 
@@ -78,8 +96,8 @@ class OwnerDatasets:
                     f"{name}: you have such a dataset already; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
-            dataset_original_files.require_original_outside_areas(path, self._areas.values())
-            original = dataset_original_files.checksum_original_files(path)
+            dataset_records_and_originals.require_original_outside_areas(path, self._areas.values())
+            original = dataset_records_and_originals.checksum_original_files(path)
             dataset = replace(_new(name, path, wished, original), may_move=may_move)
             self._records.save(dataset, original.sums)
             notify()
@@ -210,7 +228,7 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     )
 
 
-def _new(name: str, path: str, wished: int, original: dataset_original_files.DatasetOriginalFiles) -> Dataset:
+def _new(name: str, path: str, wished: int, original: dataset_records_and_originals.DatasetOriginalFiles) -> Dataset:
     return Dataset(
         name=name,
         path=path,
@@ -306,3 +324,51 @@ class OwnerDatasetsForService(OwnerDatasets):
         record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
             self._records.note_done(outcome.dataset.name, record)
+
+
+RECORDS = ".gridbridge/data"  # folder in the user's home directory
+
+
+def open_owner_datasets(
+    policy: Policy, records: str, tell: Tell, carry: FileCopyFunction = copy_files_by_rsync
+) -> OwnerDatasetsForService:
+    """Return the datasets of the current account; `records` is empty for the default folder.
+
+    Raises GridbridgeError for root, who has no account of its own on clusters by ssh.
+    """
+    me = pwd.getpwuid(os.geteuid())
+    by_name = storage_areas_of_account(policy)
+    if not me.pw_uid and any(area.login for area in by_name.values()):
+        raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
+    copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
+    folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
+    return OwnerDatasetsForService(folder, by_name, policy.rebalance, copier)
+
+
+def open_owner_datasets_silently(policy: Policy) -> OwnerDatasetsForService:
+    """Return the datasets of the current account without progress output."""
+    return open_owner_datasets(policy, "", lambda _: None)
+
+
+def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
+    """Return the storage areas, with the paths and logins of the current account."""
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    drained = drains.list_drained_clusters()
+    return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
+
+
+def _area(policy: Policy, name: str, storage: StorageAreaSection, me: str, drained: Set[str]) -> StorageAreaForAccount:
+    where = configured_cluster_address(policy, storage.cluster)
+    account = where.login.user if where.login else ""
+    return StorageAreaForAccount(
+        name=name,
+        cluster=storage.cluster,
+        path=posixpath.normpath(storage.path),
+        account=account or me,
+        login=where.login,
+        timeout_s=where.timeout_s,
+        max_bytes=storage.max_bytes,
+        bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
+        copies_at_once=storage.copies_at_once,
+        is_drained=storage.drained or bool({name, storage.cluster} & drained),
+    )

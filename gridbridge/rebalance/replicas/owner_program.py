@@ -13,10 +13,10 @@ from collections.abc import Callable
 from gridbridge.errors import GridbridgeError, describe_error, error_on_one_line
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.replicas import dataset_delegation, owner_dataset_wiring
+from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.store.dataset_records import encode_dataset_record
+from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
@@ -33,7 +33,7 @@ def run_dataset_owner_program() -> int:
     verb, *words = sys.argv[1:]
     try:
         policy, _ = users_configuration.load_config_or_one_in_force(CONFIG)
-        served = owner_dataset_wiring.open_owner_datasets_silently(policy)
+        served = owner_datasets.open_owner_datasets_silently(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE
@@ -66,7 +66,7 @@ def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
     """
     try:
         if served.is_gone(name):
-            dataset_delegation.try_revoke_dataset_delegation(name)
+            delegated_datasets.try_revoke_dataset_delegation(name)
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:

@@ -16,8 +16,8 @@ from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetRepli
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     RebalanceMovePlan,
     RejectedMove,
@@ -26,16 +26,19 @@ from gridbridge.model.rebalance.planned_moves import (
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.owner_fair_dataset_queue import OwnerFairReplicaActQueue, owner_of_replica_act
+from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
+    OwnerFairReplicaActQueue,
+    owner_of_replica_act,
+)
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
     RebalanceTarget,
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
-from gridbridge.rebalance.replicas import dataset_delegation as letters
-from gridbridge.rebalance.replicas import dataset_owner_processes as owners
-from gridbridge.rebalance.replicas import owner_dataset_wiring, storage_area_access
+from gridbridge.rebalance.replicas import delegated_datasets as letters
+from gridbridge.rebalance.replicas import delegated_datasets as owners
+from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -263,7 +266,7 @@ class ReplicaReconciler:
 
     def _measure(self) -> list[MeasuredStorageArea]:
         """Measure the areas; only the owner's process knows its write permission in an area."""
-        areas = owner_dataset_wiring.storage_areas_of_account(self._policy).values()
+        areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoveTimes
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RecentPlacementMoveTimes
 from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 

@@ -167,8 +167,8 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     """Print a dataset with its replicas and moves."""
-    from gridbridge.rebalance.cli import dataset_tables as shown  # a rare question
-    from gridbridge.rebalance.replicas import dataset_report
+    from gridbridge.rebalance.cli import dataset_report as shown  # a rare question
+    from gridbridge.rebalance.cli import dataset_report
 
     return shown.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
 

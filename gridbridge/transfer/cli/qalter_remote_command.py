@@ -9,7 +9,7 @@ from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
-from gridbridge.transfer.remote_tools import qalter_remote as service
+from gridbridge.transfer.remote_tools import qalter_and_qdel_remote as service
 
 OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
 INSTEAD = {  # hint for each qalter option that qalter_remote lacks

@@ -6,7 +6,7 @@ from gridbridge.cli import error_boundary
 from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
-from gridbridge.transfer.remote_tools import qdel_remote as service
+from gridbridge.transfer.remote_tools import qalter_and_qdel_remote as service
 
 PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
 

@@ -11,7 +11,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 

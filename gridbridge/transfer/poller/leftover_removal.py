@@ -6,11 +6,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer import orphans
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer import home_and_remote_mismatches
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_round_plan import OrphanRemoteJob, TransferAction
-from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, TransferAction
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.work.backoff import BackoffBySubject
 from gridbridge.program.work.thread_pools import OwnerThreadPools
@@ -18,12 +18,12 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
-from gridbridge.transfer.acts.verdict_files import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
-from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
+from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.usage_records import RemoteUsageService
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 _log = logging.getLogger(__name__)
@@ -57,16 +57,16 @@ class OrphanRemoteJobCleaner:
 
         `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
         """
-        for orphan in orphans.find_orphan_jobs(self._ledger.all(), situation):
+        for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
                 continue
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
-        for action in orphans.plan_outliving_job_deletions((*ended, *closed), situation):
+        for action in home_and_remote_mismatches.plan_outliving_job_deletions((*ended, *closed), situation):
             self._act(action)
         for transfer in closed:
-            if orphans.is_remote_job_unlisted(transfer, situation) and self._is_cleared(transfer):
+            if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation) and self._is_cleared(transfer):
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
@@ -75,7 +75,7 @@ class OrphanRemoteJobCleaner:
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
                     words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
-                    held = orphans.may_remote_folder_have_outputs(transfer)
+                    held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if transfer.claimed:
@@ -102,7 +102,7 @@ class OrphanRemoteJobCleaner:
         folder = self._inbox.stage_of(ended.record)
         if not folder:
             return True
-        if orphans.may_remote_folder_have_outputs(ended):
+        if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
             reason = f"kept at {ended.remote}, {folder}"
             self._ledger.note(ended, f"its output files may not be home: {reason}")
             return False

@@ -1,28 +1,40 @@
-"""Build the parts of the poller: state, acts, reconcilers and the round."""
+"""The transfer service's resources: files, cluster observers, threads and clock."""
 
+from dataclasses import dataclass, field
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.program.watch.cluster_observer import ClusterObserver
+from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from dataclasses import dataclass
 from functools import partial
-
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.program.watch.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
-from gridbridge.transfer.poller.guard_reconcilers import CopiedGuardRemover, MissingGuardRestorer, StaleGuardRemover
-from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
-from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
+from gridbridge.transfer.poller.guard_and_suspension_repair import (
+    CopiedGuardRemover,
+    MissingGuardRestorer,
+    StaleGuardRemover,
+)
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
+from gridbridge.transfer.poller.starter_messages import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
-from gridbridge.transfer.poller.poller_resources import PollerResources
-from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
-from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
-from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
-from gridbridge.transfer.poller.round_actions import PollRoundActionRunner
-from gridbridge.transfer.poller.suspensions import SuspensionReconciler
-from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
-from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
+from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskRecallService
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
+from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.transfer_round import PollRoundActionRunner
+from gridbridge.transfer.poller.guard_and_suspension_repair import SuspensionReconciler
+from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.transfer_round import (
     ClusterAnswerHandlers,
@@ -32,8 +44,23 @@ from gridbridge.transfer.poller.transfer_round import (
     PollRoundSteps,
     StarterWakerAfterSilence,
 )
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
-from gridbridge.transfer.poller.usage_records import RemoteUsageService
+from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollerResources:
+    """The files, observers, threads and clock that the transfer service works with."""
+
+    database: StateFile
+    inbox: SpoolInbox
+    acts: TransferActRunner
+    views: TransferStatePublisher
+    observers: dict[str, ClusterObserver]
+    pushes: dict[str, QeventJobEndReceiver | OarJobEndListener] = field(default_factory=dict)
+    workers: OwnerThreadPools = field(default_factory=OwnerThreadPools)
+    spool: str = SPOOL
+    clock: Clock = field(default_factory=Clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

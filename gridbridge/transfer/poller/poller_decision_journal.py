@@ -9,16 +9,19 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    TransferDecisionInputs,
+    keep_rows_deciding_transfers,
+)
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
-from gridbridge.model.transfer.transfer_round_plan import (
+from gridbridge.model.transfer.transfers_and_actions import (
     WORDS,
     RejectedStarterMessage,
     TransferAction,
     TransferActKind,
     TransferRoundPlan,
 )
-from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json

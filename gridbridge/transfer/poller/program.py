@@ -22,10 +22,10 @@ def main() -> None:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
     signals = StopAndReloadSignals()  # before slow imports: an unhandled SIGHUP ends the process
-    from gridbridge.transfer.poller import daemon  # a slow import, after the signals
+    from gridbridge.transfer.poller import poller_daemon  # a slow import, after the signals
 
     try:
-        daemon.run_poller(signals)
+        poller_daemon.run_poller(signals)
     except GridbridgeError as error:
         print(f"gridbridge-poller: {error}", file=sys.stderr)  # noqa: T201 - the log may not exist
         sys.exit(2)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
-from gridbridge.decisions.transfer import local_task_ownership
-from gridbridge.decisions.transfer.cluster_load_values import remote_cluster_load_values
+from gridbridge.decisions.transfer import transfers_in_job_lists
+from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.errors import StateError
 from gridbridge.model import key_value_lines, names_offered_by_cluster
@@ -34,7 +34,11 @@ from gridbridge.model.published import (
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
 from gridbridge.model.status_report import replace_control_characters
 from gridbridge.model.transfer import request_mapping_rules as mappings
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
+    Transfer,
+    TransferEvent,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import encode_transfer_route
 from gridbridge.program.version import version_with_commit
@@ -86,19 +90,19 @@ def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None
 
 def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
-    last, left_out = local_task_ownership.drop_oldest_attempts(records, MOST_RECORDS)
+    last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
     return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTaskTransfers:
     """Return the published history of a local job's or task's last attempts."""
-    last, left_out = local_task_ownership.drop_oldest_attempts(attempts)
+    last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
     histories = tuple(map(_history, last))
     return PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
 
 
 def _history(history: History) -> PublishedTransferHistory:
-    events, left_out = local_task_ownership.drop_middle_events(history[1])
+    events, left_out = transfers_in_job_lists.drop_middle_events(history[1])
     return PublishedTransferHistory(
         transfer=published_row_with_all_fields(history[0]), events=tuple(map(_event, events)), left_out=left_out
     )
@@ -242,7 +246,7 @@ class TransferStatePublisher:
         """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (transfer for transfer in transfers if local_task_ownership.may_everybody_see_transfer(transfer, young))
+        ours = (transfer for transfer in transfers if transfers_in_job_lists.may_everybody_see_transfer(transfer, young))
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
         listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))

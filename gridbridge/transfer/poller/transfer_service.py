@@ -12,7 +12,7 @@ from functools import cache
 from typing import Self
 
 from gridbridge.decisions.site.stale_service_configuration import AwayJob
-from gridbridge.decisions.transfer import transfer_explanation
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -23,7 +23,7 @@ from gridbridge.transfer.poller import poller_components as acting
 from gridbridge.transfer.poller import poller_components as maintenance
 from gridbridge.transfer.poller import poller_components as program
 from gridbridge.transfer.poller.poller_components import PollerActComponents, PollerReconcilers, PollerStateComponents
-from gridbridge.transfer.poller.poller_resources import PollerResources
+from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 
 _log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class TransferService:
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
             _log.warning(
-                "event=dropped cluster=%s why=%r", cluster, transfer_explanation.unconfigured_cluster_reason(cluster)
+                "event=dropped cluster=%s why=%r", cluster, transfer_status_explanation.unconfigured_cluster_reason(cluster)
             )
 
     def round(self) -> None:

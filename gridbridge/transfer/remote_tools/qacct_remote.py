@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
-from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
@@ -19,7 +19,7 @@ from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_loca
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
-from gridbridge.transfer.poller.accounting_reader import remote_job_usage_records
+from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
 from gridbridge.transfer.store import usage_rows as accounts
 
 ANYBODY = "*"
@@ -207,7 +207,7 @@ def _unknown(job: str, is_accounted: bool) -> str:
 
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
-    alarm = service_and_queue_health.poller_silence_alarm(shown, now)
+    alarm = transfer_status_explanation.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 
 

@@ -16,14 +16,14 @@ from gridbridge.model.transfer_message import MAX_BYTES
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder as folder
 from gridbridge.shell import rsync, safe_files
-from gridbridge.transfer.starter import starter_shell_answers, task_notes
+from gridbridge.transfer.starter import starter_step_and_answers, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote staging folder
 HOME = "home"  # the note that all outputs are at home and verified
@@ -70,7 +70,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
-        starter_shell_answers.log_step_error(error)
+        starter_step_and_answers.log_step_error(error)
         return _make_at_home(step, stage)
 
 
@@ -117,7 +117,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     except GridbridgeError as error:
         if has_run:
             raise
-        starter_shell_answers.log_step_error(error)
+        starter_step_and_answers.log_step_error(error)
     return True
 
 

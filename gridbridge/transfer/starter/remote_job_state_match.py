@@ -10,12 +10,12 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_route import Away
-from gridbridge.transfer.starter import control_method_intents
+from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
 
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
@@ -24,7 +24,7 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
     `message` has the local job's state as the service listed the job. Returns False, for a retry,
     while a process still checks whether the local job is to end.
     """
-    now = control_method_intents.boot_clock_sort_key()
+    now = task_notes.boot_clock_sort_key()
     if step.noted and not _is_wanted(step):
         step.noted = ""
     if step.noted == DesiredLocalJobState.DEAD:  # a -notify signal leaves time to wait
@@ -46,7 +46,7 @@ def _is_wanted(step: "StarterStepContext") -> bool:
     return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
-def _learn(step: "StarterStepContext", message: TransferMessage | None, now: control_method_intents.Order) -> None:
+def _learn(step: "StarterStepContext", message: TransferMessage | None, now: task_notes.Order) -> None:
     """Note the local job's states from this step and the service, in order of time."""
     desired = step.task.desired()
     # The adopted transfer was suspended, and the rescheduled task runs.
@@ -55,7 +55,7 @@ def _learn(step: "StarterStepContext", message: TransferMessage | None, now: con
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if message:
-        step.task.learn(message.desired, control_method_intents.boot_clock_sort_key(time.time() - float(message.at)))
+        step.task.learn(message.desired, task_notes.boot_clock_sort_key(time.time() - float(message.at)))
 
 
 def _release(step: "StarterStepContext") -> bool:

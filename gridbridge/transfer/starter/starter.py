@@ -33,11 +33,16 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import first_transfer_note, local_task_guard, starter_shell_answers, submission_step
-from gridbridge.transfer.starter import remote_job_spec as job
+from gridbridge.transfer.starter import (
+    first_note_and_guard,
+    first_note_and_guard,
+    starter_step_and_answers,
+    submission_step,
+)
+from gridbridge.transfer.starter import submission_step as job
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
-from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
 LOOK_S = 60  # period at which a sleeping starter reads its verdict
 LOOK = "look"  # the shell's argument after a long sleep without an intent
@@ -59,9 +64,9 @@ def end_without_notes_folder(task: LocalTask) -> str:
     try:
         task.open_notes()
     except JobTmpdirFull as error:
-        return starter_shell_answers.wait_for_tmpdir_space(task, error)
+        return starter_step_and_answers.wait_for_tmpdir_space(task, error)
     except GridbridgeError as error:
-        return starter_shell_answers.put_job_in_error_state(task, str(error))
+        return starter_step_and_answers.put_job_in_error_state(task, str(error))
     task.open_log()
     return ""
 
@@ -71,7 +76,7 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
     try:
         return _try(task, intent, arguments)
     except JobTmpdirFull as error:
-        return starter_shell_answers.wait_for_tmpdir_space(task, error)
+        return starter_step_and_answers.wait_for_tmpdir_space(task, error)
 
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
@@ -86,16 +91,16 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     except JobTmpdirFull:
         raise
     except UnconfiguredTransferQueue as error:
-        starter_shell_answers.log_step_error(error)
-        return starter_shell_answers.end_without_route(task, error)
+        starter_step_and_answers.log_step_error(error)
+        return starter_step_and_answers.end_without_route(task, error)
     except CommandFailed as error:
-        starter_shell_answers.log_step_error(error)
-        return starter_shell_answers.end_without_client_program(
+        starter_step_and_answers.log_step_error(error)
+        return starter_step_and_answers.end_without_client_program(
             task, error
-        ) or starter_shell_answers.retry_step_after_error(task, error)
+        ) or starter_step_and_answers.retry_step_after_error(task, error)
     except GridbridgeError as error:
-        starter_shell_answers.log_step_error(error)
-        return starter_shell_answers.retry_step_after_error(task, error)
+        starter_step_and_answers.log_step_error(error)
+        return starter_step_and_answers.retry_step_after_error(task, error)
 
 
 class DueStarterStep(StarterStepContext):
@@ -110,12 +115,12 @@ class DueStarterStep(StarterStepContext):
         if self.noted == LOOK:
             return self.send_record_again()
         if job.is_interactive_job(self.task.env):
-            return starter_shell_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
+            return starter_step_and_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
-            if not first_transfer_note.write_first_transfer_note(self):
-                return starter_shell_answers.retry_step_later(self.task, self.record)
-        local_task_guard.guard_running_local_task(self)
+            if not first_note_and_guard.write_first_transfer_note(self):
+                return starter_step_and_answers.retry_step_later(self.task, self.record)
+        first_note_and_guard.guard_running_local_task(self)
         if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
@@ -130,8 +135,8 @@ class DueStarterStep(StarterStepContext):
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
-        return starter_shell_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
+            return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
+        return starter_step_and_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
         """Carry out a verdict, request or recall of the service; empty without any."""
@@ -142,7 +147,7 @@ class DueStarterStep(StarterStepContext):
         if verdict is None:
             return ""
         if begun:
-            from gridbridge.transfer.starter import recall_step as recall
+            from gridbridge.transfer.starter import task_return_home as recall
 
             if home := recall.task_end_after_recall(begun, verdict):
                 return self.finish(home, has_run=False)
@@ -150,14 +155,14 @@ class DueStarterStep(StarterStepContext):
 
     def recall(self, request: TransferMessage) -> str:
         """Bring the task home if its remote job has not started."""
-        from gridbridge.transfer.starter import recall_step as recall
+        from gridbridge.transfer.starter import task_return_home as recall
 
         if (system := load_job_recaller(self.away)) is None:
             return self.wait()  # the service withdraws recalls from clusters that support none
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
-        return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
+        return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the transfer's record again, in case the service lost or refused the record.
@@ -172,7 +177,7 @@ class DueStarterStep(StarterStepContext):
 
     def wait(self) -> str:
         """Answer the shell to sleep until the service or a method wakes the starter."""
-        return starter_shell_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
+        return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only on failure.
@@ -200,11 +205,11 @@ class DueStarterStep(StarterStepContext):
 
     def refused(self, reason: str, cause: str) -> str:
         """End the starter of a refused job, by a requeue or the job's error state."""
-        from gridbridge.transfer.acts import refused_jobs
+        from gridbridge.transfer.starter import task_return_home
 
         own_queues = published_file_formats.list_queues_with_routes(self.task.published)
         job = str(self.task.job)
-        verdict = refused_jobs.send_refused_job_home(self.route.home, job, own_queues, reason)
+        verdict = task_return_home.send_refused_job_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
@@ -224,17 +229,17 @@ class DueStarterStep(StarterStepContext):
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
-            starter_shell_answers.log_step_error(error)
+            starter_step_and_answers.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the verdict says; a task that is to run again loses its guard."""
         if not self.is_home(has_run):
             return self.end_deleted()
-        if starter_shell_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
-            local_task_guard.remove_task_guard(self)
+        if starter_step_and_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
+            first_note_and_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
-            starter_shell_answers.write_job_error_reason(self.task, verdict.reason)
+            starter_step_and_answers.write_job_error_reason(self.task, verdict.reason)
         self.task.close(
             self.record.but(
                 kind=TransferMessageKind.CLOSED,
@@ -248,7 +253,7 @@ class DueStarterStep(StarterStepContext):
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else starter_shell_answers.starter_shell_verdict_answer(verdict)
+        return f"exit {REQUEUE}" if is_back else starter_step_and_answers.starter_shell_verdict_answer(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Bring the outputs home and remove the remote folder; False if the job was deleted."""

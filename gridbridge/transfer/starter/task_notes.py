@@ -4,10 +4,13 @@ An empty or truncated note counts as missing. sge-methods/finish writes notes in
 """
 
 import os
-
 from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
+import os
+import time
+from gridbridge.shell import safe_files
+
 
 NO_ROOM = (28, 122)  # ENOSPC and EDQUOT of errno(3), as numbers to save an import
 TRIED = "tried"  # name of the note that is written to test for free space
@@ -49,3 +52,92 @@ def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFul
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
+
+
+ASKED, TOLD = "asked", "told"  # name prefixes of new intent notes and of reported notes
+DOUBT = "doubt"  # name prefix of notes on running checks whether the local job is to end
+START = 19  # index of field starttime behind the process name in /proc/PID/stat
+TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
+
+Order = tuple[int, int]  # sort key: clock ticks since the host's boot, and a pid
+
+
+def process_start_ticks_and_pid(pid: int) -> Order:
+    """Return a process's start time in clock ticks, and its pid."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[START]), pid
+
+
+def boot_clock_sort_key(age_s: float = 0.0) -> Order:
+    """Return the sort key of an event `age_s` seconds before now on the boot clock.
+
+    A negative age counts as 0: a note from the future would override later notes.
+    """
+    return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
+
+
+def note_method_intent(folder: str, desired: str, order: Order) -> None:
+    """Write a note with a method's intent (transfer_message.DesiredLocalJobState)."""
+    write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
+
+
+def note_termination_check(folder: str) -> str:
+    """Note that this process checks whether the local job is to end; return the note."""
+    start, pid = process_start_ticks_and_pid(os.getpid())
+    path = f"{folder}/{DOUBT}.{start}.{pid}"
+    write_note(path)
+    return path
+
+
+def is_termination_check_running(folder: str) -> bool:
+    """Say whether a living process is still checking whether the local job is to end."""
+    names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
+    return any(_lives((int(start), int(pid))) for _, start, pid in names)
+
+
+def newest_intent_note(folder: str) -> str:
+    """Return the name of the local job's latest intent note, empty without a note."""
+    return max(_notes(folder), key=_order, default="")
+
+
+def desired_state_in_note(name: str) -> str:
+    """Parse the desired job state from an intent note's name; empty for an empty name."""
+    return name.rpartition(".")[2]
+
+
+def is_intent_reported(name: str) -> bool:
+    """Say whether an intent note was reported to the service; true for an empty name."""
+    return not name.startswith(ASKED)
+
+
+def is_intent_older(name: str, order: Order) -> bool:
+    """Say whether an intent note is over 1 s older than `order`; true for an empty name."""
+    return not name or _order(name)[0] + TICKS < order[0]
+
+
+def mark_intent_reported(folder: str, name: str) -> None:
+    """Mark the latest intent note as reported to the service, and remove older notes."""
+    settled = f"{TOLD}{name.removeprefix(ASKED)}"
+    os.rename(f"{folder}/{name}", f"{folder}/{settled}")
+    for note in _notes(folder):
+        if note != settled and _order(note) <= _order(settled):
+            safe_files.remove_file(f"{folder}/{note}")
+
+
+def _lives(order: Order) -> bool:
+    """Say whether a process still lives; a reused pid has another start time."""
+    try:
+        return process_start_ticks_and_pid(order[1]) == order
+    except OSError:
+        return False
+
+
+def _notes(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith((f"{ASKED}.", f"{TOLD}."))]
+
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Return an intent note's sort key: time, pid, and new notes after reported notes."""
+    word, ticks, pid, _ = name.split(".")
+    return int(ticks), int(pid), word == ASKED

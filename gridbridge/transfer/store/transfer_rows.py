@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.transfer.transfer_row import (
+from gridbridge.model.transfer.transfers_and_actions import (
     IN_FLIGHT,
     OwnershipProof,
     TaskMoveStage,

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gridbridge.batch.embedded import keeper
+from gridbridge.batch.embedded import embedded_job_keeper
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJobEnd, EmbeddedJobRequest
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
 from tests.contract.waiting import until
 
 PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
@@ -75,7 +75,7 @@ class Site:
     def look(self) -> None:
         """Do what every question does first and last."""
         self.database.account_for_lost()
-        keeper.start_embedded_keeper_if_needed(self.database)
+        embedded_job_keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
         """Wait, asking now and then, until a job has ended, and return how."""

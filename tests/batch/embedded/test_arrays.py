@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import task_walltime_and_preemption
+from gridbridge.batch.embedded import embedded_job_control
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
-from gridbridge.batch.embedded.job_store import EmbeddedRequestRefusal
-from gridbridge.batch.embedded.task_walltime_and_preemption import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -66,7 +66,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
     monkeypatch.setattr(
-        task_walltime_and_preemption, "signal_job_process_group", lambda pid, born, number: sent.append(number)
+        embedded_job_control, "signal_job_process_group", lambda pid, born, number: sent.append(number)
     )
     return sent
 
@@ -93,8 +93,8 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
-    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
+    embedded_job_control.preempt_embedded_tasks(site.database)
+    embedded_job_control.preempt_embedded_tasks(site.database)
     found = told(site)
     forget(site)
 
@@ -105,9 +105,9 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(site: Site, s
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    task_walltime_and_preemption.preempt_embedded_tasks(site.database)  # two of the array wait
+    embedded_job_control.preempt_embedded_tasks(site.database)  # two of the array wait
     add(site, slots=3)
-    task_walltime_and_preemption.preempt_embedded_tasks(site.database)
+    embedded_job_control.preempt_embedded_tasks(site.database)
     found = told(site)
     forget(site)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import job_store, queue_methods, submit
+from gridbridge.batch.embedded import embedded_job_store, job_start_and_queue_methods, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefusal
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import Site
@@ -156,7 +156,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = queue_methods.open_embedded_transfer_queues(site.database)
+    opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
     forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
@@ -164,7 +164,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = queue_methods.open_embedded_transfer_queues(site.database)
+    opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
     forget(site)
 
     assert opened == frozenset()
@@ -173,8 +173,8 @@ def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     EmbeddedJobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
-    monkeypatch.setattr(job_store, "STEPS", (job_store.TABLES, second))
-    monkeypatch.setattr(job_store, "VERSION", 2)
+    monkeypatch.setattr(embedded_job_store, "STEPS", (embedded_job_store.TABLES, second))
+    monkeypatch.setattr(embedded_job_store, "VERSION", 2)
     database = EmbeddedJobStore(str(tmp_path))
 
     with sqlite3.connect(tmp_path / "jobs.db") as file:

@@ -7,7 +7,11 @@ import pytest
 from gridbridge.batch.gridengine.blocked_job_reader import ConsumableTable, parse_blocked_jobs, parse_consumable_amount
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.campaigns.preemption import CellRequestsAndResources, QueueInstanceResources, WaitingLocalRequest
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    CellRequestsAndResources,
+    QueueInstanceResources,
+    WaitingLocalRequest,
+)
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"

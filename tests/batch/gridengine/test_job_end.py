@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting_file import final_or_future_job_end, settle_job_end
+from gridbridge.batch.gridengine.status import final_or_future_job_end, settle_job_end
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
 

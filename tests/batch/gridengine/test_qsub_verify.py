@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qsub_verify import convert_qsub_verify_to_xml
+from gridbridge.batch.gridengine.user_job_queries import convert_qsub_verify_to_xml
 from gridbridge.batch.gridengine.submitted_request import parse_job_cwd, parse_job_request, parse_parallel_request
 from gridbridge.errors import ParseError
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output import MAY_REST
@@ -15,8 +15,8 @@ from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_de
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.elastic.cell_configuration import ParallelSlotDistribution
-from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup, TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution
+from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests
 from gridbridge.model.states import QueueInstanceStateFact
 from tests.batch.oar.test_oar_output import shown
 
@@ -401,8 +401,8 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
     assert (
-        node_power.parse_oar_node_state(plain, "n1").is_idle,
-        node_power.parse_oar_node_state(plain, "n2").is_idle,
+        oar_node_power_and_tags.parse_oar_node_state(plain, "n1").is_idle,
+        oar_node_power_and_tags.parse_oar_node_state(plain, "n2").is_idle,
     ) == (
         True,
         False,
@@ -449,7 +449,7 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     }
 
     expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
-    assert node_power.parse_oar_node_tags(json.dumps(table).encode()) == expected
+    assert oar_node_power_and_tags.parse_oar_node_tags(json.dumps(table).encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -465,4 +465,4 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     ],
 )
 def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
-    assert (node_power.find_oar_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours
+    assert (oar_node_power_and_tags.find_oar_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

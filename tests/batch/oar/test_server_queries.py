@@ -7,7 +7,7 @@ from itertools import count, pairwise
 
 import pytest
 
-from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar import oar_server_queries
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.batch.oar.test_oar_demand import TWO, document
@@ -76,7 +76,7 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
     yields = oar.submit(state="Running", queue="besteffort")
     wanted = {ours, runs, dying, campaign}
 
-    waiting, whole, lines = oar.shown(server_queries.oar_status_query_command(SERVER, wanted, {campaign}))
+    waiting, whole, lines = oar.shown(oar_server_queries.oar_status_query_command(SERVER, wanted, {campaign}))
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
     assert whole == [runs, dying, orphan, copy]
@@ -89,21 +89,21 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(oar: Oar, name: str,
     """Whatever they are called: names can be forged. Only what waits has lines."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(server_queries.oar_status_query_command(SERVER, {ours}, ()))
+    waiting, whole, lines = oar.shown(oar_server_queries.oar_status_query_command(SERVER, {ours}, ()))
     oar.submit(4500, state, name=name)
-    later = oar.shown(server_queries.oar_status_query_command(SERVER, {ours}, ()))
+    later = oar.shown(oar_server_queries.oar_status_query_command(SERVER, {ours}, ()))
 
     assert later[:2] == [waiting, whole]
     assert later[2] == lines or state == "Waiting"
 
 
 def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
-    oar.submit(server_queries.MOST_LINES * 2)
+    oar.submit(oar_server_queries.MOST_LINES * 2)
 
-    *_, lines = oar.shown(server_queries.oar_status_query_command(SERVER, (), ()))
-    *_, rows = oar.shown(server_queries.oar_demand_query_command(SERVER))
+    *_, lines = oar.shown(oar_server_queries.oar_status_query_command(SERVER, (), ()))
+    *_, rows = oar.shown(oar_server_queries.oar_demand_query_command(SERVER))
 
-    assert len(lines) == len(rows) == server_queries.MOST_LINES
+    assert len(lines) == len(rows) == oar_server_queries.MOST_LINES
 
 
 def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
@@ -111,25 +111,25 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
-    _, whole, _ = oar.shown(server_queries.oar_status_query_command(SERVER, (), ()))
+    _, whole, _ = oar.shown(oar_server_queries.oar_status_query_command(SERVER, (), ()))
 
     assert orphan in whole
-    assert len(whole) == server_queries.MOST_OF_ONE + 1
+    assert len(whole) == oar_server_queries.MOST_OF_ONE + 1
 
 
 def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
     """And what has slots or reserved some; no person's jobs hide another's."""
-    for _ in range(server_queries.MOST_REQUESTS + 100):
+    for _ in range(oar_server_queries.MOST_REQUESTS + 100):
         oar.submit()
     array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
     booked = oar.submit(reservation="Scheduled")
 
-    whole, lines = oar.shown(server_queries.oar_demand_query_command(SERVER))
+    whole, lines = oar.shown(oar_server_queries.oar_demand_query_command(SERVER))
 
     assert {array, runs, booked} <= set(whole)
-    assert len(whole) <= server_queries.MOST_REQUESTS + 2
+    assert len(whole) <= oar_server_queries.MOST_REQUESTS + 2
     assert array + 599 in lines
-    assert oar.shown(server_queries.oar_busy_nodes_query_command(SERVER)) == [[runs, booked]]
+    assert oar.shown(oar_server_queries.oar_busy_nodes_query_command(SERVER)) == [[runs, booked]]
 
 
 def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
@@ -139,10 +139,10 @@ def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
         oar.submit(200, "Hold")
     later = oar.submit(3, user="alice")
 
-    whole, lines = oar.shown(server_queries.oar_demand_query_command(SERVER))
+    whole, lines = oar.shown(oar_server_queries.oar_demand_query_command(SERVER))
 
     assert whole == [waits, later]
-    assert len(lines) == server_queries.MOST_HELD + 4
+    assert len(lines) == oar_server_queries.MOST_HELD + 4
     assert {waits, later, later + 2} <= set(lines)
 
 

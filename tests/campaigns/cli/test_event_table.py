@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply
-from gridbridge.model.campaigns.published_campaigns import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from gridbridge.campaigns.cli import campaign_progress_display
 from gridbridge.cli import plot_files
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts
+from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts
 from tests.campaigns.cli.test_task_argument import SWEEP
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -21,8 +21,15 @@ from gridbridge.campaigns.store import campaign_client, campaign_files, publishe
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import CampaignTaskEndCounts, PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownCampaignAtCluster,
+    ShownCampaigns,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
+)
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 
 pytestmark = pytest.mark.usefixtures("utc")

@@ -17,7 +17,7 @@ from gridbridge.campaigns.store import campaign_rows, published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
@@ -35,8 +35,14 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, TaskPreemption
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaignClusters,
+    ShownCampaigns,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignTask,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus

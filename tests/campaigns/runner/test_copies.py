@@ -28,7 +28,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
-from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
+from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

@@ -11,7 +11,10 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignComp
 from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.decisions.campaigns.completion_forecast import forecast_error_share, summarize_forecast_errors
+from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
+    forecast_error_share,
+    summarize_forecast_errors,
+)
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
@@ -30,7 +33,10 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownForecastErrors,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

@@ -26,14 +26,17 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaDeletionReason
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    NikitaDeletionPlan,
+    NikitaDeletionReason,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     CellRequestsAndResources,
     QueueInstanceResources,
     RunningJobWithResources,
     WaitingLocalRequest,
 )
-from gridbridge.model.campaigns.published_tasks import TaskPreemption
+from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy

@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionPlan,
     NikitaDeletionReason,

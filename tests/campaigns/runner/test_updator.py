@@ -16,7 +16,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, Task
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
-from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -37,7 +37,10 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueOrEpilogueStart, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason

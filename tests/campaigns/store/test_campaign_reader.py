@@ -19,7 +19,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
-from gridbridge.privileged.owner import as_user_exit_status
+from gridbridge.privileged.acting_as_owner import as_user_exit_status
 
 
 class Files:

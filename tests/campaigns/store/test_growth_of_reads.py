@@ -30,7 +30,11 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+    TaskMissingSince,
+)
 from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.policy import Policy

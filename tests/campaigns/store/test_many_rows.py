@@ -19,7 +19,11 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAtt
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason, TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+    TaskMissingSince,
+)
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION

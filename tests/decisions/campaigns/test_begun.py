@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedCampaignTaskCounts

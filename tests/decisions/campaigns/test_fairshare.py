@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.campaigns.fairshare import (
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     COMMITTED_USE_S,
     FairShareRequest,
     add_ended_tasks_to_usage,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.metascheduler import (
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     explain_campaign_order,
     fair_share_owner_priority,
     is_owner_in_affinity_list,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import notification_composition
+from gridbridge.decisions.campaigns import event_texts_and_notifications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
@@ -47,7 +47,7 @@ SWEEP = Campaign(
 def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
     kind = CampaignEventSubject.CAMPAIGN if campaign else CampaignEventSubject.CLUSTER
     event = CampaignEvent(kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at)
-    found = notification_composition.build_event_notification(event, replace(SWEEP, uid=uid))
+    found = event_texts_and_notifications.build_event_notification(event, replace(SWEEP, uid=uid))
     assert found
     return found
 
@@ -58,36 +58,36 @@ def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: 
 )
 def test_somebody_is_told_from_a_severity_on(severity: NotificationSeverity, told: list[str]) -> None:
     every = [happened(CampaignEventCode.BLACKLIST), happened(CampaignEventCode.WALLTIME)]
-    found = notification_composition.compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
+    found = event_texts_and_notifications.compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, uid=BOB), happened(CampaignEventCode.GET_JOBS, campaign=0)]
-    root = replace(WISH, uid=notification_composition.ROOT, severity=NotificationSeverity.LOW)
+    root = replace(WISH, uid=event_texts_and_notifications.ROOT, severity=NotificationSeverity.LOW)
 
     assert (
-        notification_composition.compose_due_notifications(
+        event_texts_and_notifications.compose_due_notifications(
             [replace(WISH, severity=NotificationSeverity.LOW)], every, LATER
         )
         == ()
     )
-    (found,) = notification_composition.compose_due_notifications([root], every, LATER)
+    (found,) = event_texts_and_notifications.compose_due_notifications([root], every, LATER)
     assert found.words == ("0:GET_JOBS:beta:5",)
 
 
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
     every = [happened(CampaignEventCode.BLACKLIST)]
 
-    assert notification_composition.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
+    assert event_texts_and_notifications.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
-    assert notification_composition.compose_due_notifications([later], every, LATER) == ()
+    assert event_texts_and_notifications.compose_due_notifications([later], every, LATER) == ()
 
 
 def test_many_things_are_one_message_of_thirty_lines() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
-    (found,) = notification_composition.compose_due_notifications([WISH], every, LATER)
+    (found,) = event_texts_and_notifications.compose_due_notifications([WISH], every, LATER)
 
     assert found.subject == "gridbridge: 40 messages"
     assert len(found.lines) == 31
@@ -101,7 +101,7 @@ def test_what_somebody_did_is_not_told() -> None:
         kind=CampaignEventSubject.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
 
-    assert notification_composition.build_event_notification(event, SWEEP) is None
+    assert event_texts_and_notifications.build_event_notification(event, SWEEP) is None
 
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
@@ -122,13 +122,13 @@ def test_an_end_is_told_with_its_numbers() -> None:
         digest="",
         jdl=Jdl(name="two\nlines"),
     )
-    found = notification_composition.build_start_or_end_notification(one, LATER, is_over=True)
-    (message,) = notification_composition.compose_due_notifications([WISH], [found], LATER)
+    found = event_texts_and_notifications.build_start_or_end_notification(one, LATER, is_over=True)
+    (message,) = event_texts_and_notifications.compose_due_notifications([WISH], [found], LATER)
 
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
-    fewer = notification_composition.build_start_or_end_notification(
+    fewer = event_texts_and_notifications.build_start_or_end_notification(
         replace(one, failed=0, cancelled=3), LATER, is_over=True
     )
     assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")
@@ -139,7 +139,7 @@ def test_an_end_is_told_with_its_numbers() -> None:
 def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
     policy = NotificationsSection(pause_s=7)
 
-    assert notification_composition.pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
+    assert event_texts_and_notifications.pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(

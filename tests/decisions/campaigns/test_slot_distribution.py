@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.decisions.campaigns import slot_distribution
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
-from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit

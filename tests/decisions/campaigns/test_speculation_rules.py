@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns import campaign_cycle
-from gridbridge.decisions.campaigns.competing_attempts import (
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
     group_attempts_by_task,
     mark_ended_attempts_as_copies,
     number_retries_after_copies,

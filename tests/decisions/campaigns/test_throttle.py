@@ -13,7 +13,7 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import (
     describe_nikita_deletions,
     plan_nikita_deletions,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     ArrayTasksInSameState,
     NikitaDeletionPlan,

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine import sge_state_letters
+from gridbridge.batch import qstat_state_letters
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
@@ -42,7 +42,7 @@ def instance(
         used=sum(used),
         reserved=0,
         total=slots,
-        state=sge_state_letters.parse_queue_state_letters(state),
+        state=qstat_state_letters.parse_queue_state_letters(state),
         running=used,
         begun=tuple(begun),
         promised=promised,
@@ -73,7 +73,7 @@ def waiting(
     """Return jobs of which the first in the list waits for so many minutes."""
     return WaitingJobGroup(
         shape=TaskResourceRequests(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
-        state=sge_state_letters.parse_job_state_letters(state),
+        state=qstat_state_letters.parse_job_state_letters(state),
         jobs=jobs,
         tasks=tasks,
         first_since=ago(minutes),

@@ -7,7 +7,7 @@ from typing import Any
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.cell_configuration import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellQueue,
     CellResourceDefinition,
@@ -17,7 +17,7 @@ from gridbridge.model.elastic.cell_configuration import (
     RequestedValueComparison,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.published_balancer_figures import (
+from gridbridge.decisions.elastic.balancer_round_reports import (
     BalancerRoundNodeChanges,
     balancer_figures_if_cell_observed,
     balancer_figures_if_cell_unobserved,
@@ -19,7 +19,7 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     PublishedBalancerFigures,
     PublishedNewNodeRefusalCount,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.request_expressions import request_expression_matches
+from gridbridge.decisions.elastic.demand.task_requirements import request_expression_matches
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import master_machine_termination
+from gridbridge.decisions.elastic import node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_or_silent_state_by_host
-from gridbridge.elastic.balancer.round_decision import decide_balance_plan
+from gridbridge.elastic.balancer.balancer_round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ElasticNodeState, ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 OWN = ProviderMachine(
@@ -34,7 +34,7 @@ def ended(
     world = BalancerNodesSnapshot(
         now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_or_silent_state_by_host(seen)
     )
-    return master_machine_termination.master_machine_to_terminate(
+    return node_and_master_lifecycle.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules
     ) == ("usual", OWN)
 

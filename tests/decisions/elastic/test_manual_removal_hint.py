@@ -11,7 +11,7 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
 
 COMMAND = MachineProviderSection(program="/opt/site/rent node")
 EC2 = MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1")

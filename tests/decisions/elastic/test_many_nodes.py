@@ -9,8 +9,8 @@ import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.decisions.elastic.host_power_steps import standby_and_wake_steps_of_plan
-from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.host_standby_and_waking import standby_and_wake_steps_of_plan
+from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster as by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceSituation
@@ -27,7 +27,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_costs_since_last_round
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from tests.decisions.elastic.cells import NOON, ago
 
 HOUR_S = 3600.0

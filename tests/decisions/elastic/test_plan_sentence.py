@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
+from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from tests.measured import FIGURES

@@ -7,9 +7,9 @@ import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.nodes_needing_administrator import find_silent_hosts_without_machine
-from gridbridge.decisions.elastic.pool_choice_and_pauses import update_pool_failure_records
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import update_pool_failure_records
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
-from gridbridge.model.elastic.owned_nodes import BusyOrSilentHostState, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import BusyOrSilentHostState, PoolFailureRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
 

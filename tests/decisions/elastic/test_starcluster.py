@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
+from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
+from gridbridge.model.elastic.grid_engine_cell import CellHost
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     RecentPlacementMoveTimes,
 )
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=2)

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round, why_host_balancing_waits
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
+    plan_automatic_round,
+    why_host_balancing_waits,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHostState,
     PlacementSnapshot,
     PlacementTask,

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementTask,

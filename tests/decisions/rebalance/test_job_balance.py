@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
-from gridbridge.model.rebalance.placement_snapshot import PlacementHostState, PlacementTask, PlacementTaskState
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHostState,
+    PlacementTask,
+    PlacementTaskState,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.rebalance.next_replica_area import choose_next_replica_area
+from gridbridge.decisions.rebalance.storage_area_rebalancing import choose_next_replica_area
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 

@@ -6,19 +6,22 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
-from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair, plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
     PlacementSnapshot,
 )
-from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMoveKind,
+    RebalanceMovePlan,
+)
 from tests.decisions.rebalance.test_properties import JOBS, RULES, done, shuffled, snapshots
 
 RULE = replace(RULES, tasks_per_host=2)

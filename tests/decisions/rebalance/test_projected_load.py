@@ -7,7 +7,10 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentPlacementMoveTimes
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementSnapshot,
+    RecentPlacementMoveTimes,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 

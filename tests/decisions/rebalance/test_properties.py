@@ -7,12 +7,12 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
-from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
@@ -21,7 +21,10 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTaskState,
     RecentPlacementMoveTimes,
 )
-from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMoveKind,
+    RebalanceMovePlan,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
-from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after
 from gridbridge.model.rebalance.datasets import (
     Dataset,
@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.datasets import (
     DelegatedDataset,
     ServiceReplicaAct,
 )
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import reasons
 

@@ -16,7 +16,7 @@ from gridbridge.decisions.transfer.circuit_breaker import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import (
     CAUSES,
     DesiredLocalJobState,

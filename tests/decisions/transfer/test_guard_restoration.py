@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     GuardRelevantRequest,
     guard_to_restore,
     jobs_with_guard_besides_hold,
     qresub_jobs_with_copied_guard,
     transfers_lacking_home_hold,
 )
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from tests.decisions.transfer.test_transfer_policy import NAME, VERDICT, a_row, a_snapshot, a_transfer
 

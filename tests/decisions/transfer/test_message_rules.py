@@ -12,13 +12,13 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     reject_wrong_route,
     transfer_for_restarted_task,
 )
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     may_home_have_missed_task_end,
     may_restored_guard_be_stale,
 )
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     KEYS,
     DesiredLocalJobState,

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.orphans import (
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     find_orphan_jobs,
     is_remote_job_unlisted,
     may_remote_folder_have_outputs,
     plan_outliving_job_deletions,
 )
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import JobListRow
-from gridbridge.model.transfer.claim import FENCED
-from gridbridge.model.transfer.transfer_round_plan import TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import FENCED
+from gridbridge.model.transfer.transfers_and_actions import TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_situation, a_snapshot, a_transfer, second
 from tests.states import job_state

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import local_task_ownership
+from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import job_state
 
@@ -81,7 +81,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
 def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     one: Transfer, what: ClusterSnapshot, listed: str
 ) -> None:
-    assert local_task_ownership.prove_transfer_owner_by_home(one, what) == listed
+    assert transfers_in_job_lists.prove_transfer_owner_by_home(one, what) == listed
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     ids=["gone", "another's job", "put back", "another task of theirs"],
 )
 def test_one_that_is_over_may_have_left_but_not_become_anothers(what: ClusterSnapshot, listed: str) -> None:
-    assert local_task_ownership.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
+    assert transfers_in_job_lists.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 
 HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
@@ -114,19 +114,19 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
     transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
 ) -> None:
     assert (
-        local_task_ownership.proved_owner_uids(transfers),
-        local_task_ownership.uids_claiming_unproved_task(transfers),
+        transfers_in_job_lists.proved_owner_uids(transfers),
+        transfers_in_job_lists.uids_claiming_unproved_task(transfers),
     ) == (proved, told)
 
 
 def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
-    assert local_task_ownership.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
-    assert local_task_ownership.drop_oldest_attempts((1, 2)) == ((1, 2), 0)
+    assert transfers_in_job_lists.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
+    assert transfers_in_job_lists.drop_oldest_attempts((1, 2)) == ((1, 2), 0)
 
 
 def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
-    shown, left_out = local_task_ownership.drop_middle_events(range(100))
+    shown, left_out = transfers_in_job_lists.drop_middle_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)
     assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
-    assert local_task_ownership.drop_middle_events((1, 2)) == ((1, 2), 0)
+    assert transfers_in_job_lists.drop_middle_events((1, 2)) == ((1, 2), 0)

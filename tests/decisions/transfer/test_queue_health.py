@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.service_and_queue_health import (
+from gridbridge.decisions.transfer.transfer_status_explanation import (
     full_folder_warning,
     poller_silence_alarm,
     refused_configuration_warning,

@@ -7,12 +7,12 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import JobEnd
-from gridbridge.model.transfer.claim import FENCED, HOME, JOB
+from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
 from tests.states import job_state

@@ -4,10 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.suspension_mismatch import SuspensionMismatch, find_suspension_mismatch
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
+    SuspensionMismatch,
+    find_suspension_mismatch,
+)
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import read_states
 

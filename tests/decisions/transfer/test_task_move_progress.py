@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_recall_policy import NOW, waiting
 from tests.states import job_state

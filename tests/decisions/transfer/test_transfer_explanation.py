@@ -2,7 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.transfer_explanation import explain_transfer_attempt, explain_transfer_wait
+from gridbridge.decisions.transfer.transfer_status_explanation import (
+    explain_transfer_attempt,
+    explain_transfer_wait,
+)
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, ago, cluster, queue, shown, transfer

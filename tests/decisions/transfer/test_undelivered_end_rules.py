@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     does_ended_task_wait_at_home,
     ended_transfer_of_requeued_job,
     is_ended_task_gone_from_home,
     may_home_have_missed_task_end,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, VERDICT, a_row, a_snapshot, a_transfer
 

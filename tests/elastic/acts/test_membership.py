@@ -11,8 +11,8 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
-from gridbridge.elastic.acts import cell_host_membership
-from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
+from gridbridge.elastic.acts import host_membership_and_tags
+from gridbridge.elastic.acts.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
@@ -70,8 +70,8 @@ class Hosts:
 
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
     """Return a cell with one host."""
-    monkeypatch.setattr(cell_host_membership, "execution_hosts", hosts)
-    monkeypatch.setattr(cell_host_membership, "resolve_host_address", lambda _: "10.0.0.9")
+    monkeypatch.setattr(host_membership_and_tags, "execution_hosts", hosts)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", lambda _: "10.0.0.9")
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
     return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
@@ -176,7 +176,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     done = list[tuple[object, ...]]()
     settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=note(done))
-    monkeypatch.setattr(cell_host_membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
         cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
@@ -194,7 +194,7 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(monkeypatch: py
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(cell_host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
     assert cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
 
@@ -234,7 +234,7 @@ def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(cell_host_membership.advance_reservations, "query_advance_reserved_slots", lambda _: granted)
+    monkeypatch.setattr(host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: granted)
 
     assert cell.look("n1").is_idle is is_idle
 
@@ -304,7 +304,7 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(mo
 def test_a_host_with_reserved_slots_is_not_idle(monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
     monkeypatch.setattr(
-        cell_host_membership.advance_reservations, "query_advance_reserved_slots", lambda _: {granted: 2}
+        host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: {granted: 2}
     )
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer import administrator_node_requests
+from gridbridge.elastic.balancer import administrator_alerts_and_requests
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundInputs, BalancerRoundPlan
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_round_decision import (
+    BalancerRoundInputs,
+    BalancerRoundPlan,
+)
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostRemovalProgress
-from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -34,15 +37,15 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
-    told = administrator_node_requests.load_balancer_overview(world.now, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    told = administrator_alerts_and_requests.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
     assert (("alpha-n10", "keep"),) == told.asked
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrator_node_requests.record_node_change_request(
+    administrator_alerts_and_requests.record_node_change_request(
         "alpha-n10.cluster", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(3)
@@ -54,10 +57,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(60)
     kept = world.nodes()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -67,7 +70,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -76,7 +79,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(60)
 
     plan = world.round()
@@ -89,7 +92,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrator_node_requests.record_node_change_request(
+    administrator_alerts_and_requests.record_node_change_request(
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
@@ -98,17 +101,17 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
     assert {"alpha-n10": "joining"} == first
     assert {"alpha-n10": "draining"} == world.nodes()
-    assert () == administrator_node_requests.load_balancer_overview(world.now, place(world)).asked
+    assert () == administrator_alerts_and_requests.load_balancer_overview(world.now, place(world)).asked
 
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrator_node_requests.record_node_change_request(
+    administrator_alerts_and_requests.record_node_change_request(
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -116,11 +119,11 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrator_node_requests.record_node_change_request(
+    administrator_alerts_and_requests.record_node_change_request(
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -128,11 +131,11 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrator_node_requests.record_node_change_request(
+    administrator_alerts_and_requests.record_node_change_request(
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrator_node_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -146,23 +149,23 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: A
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="it is being removed"):
-        administrator_node_requests.record_node_change_request(one.name, wish, place(world))
+        administrator_alerts_and_requests.record_node_change_request(one.name, wish, place(world))
 
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrator_node_requests.record_node_change_request(
+        administrator_alerts_and_requests.record_node_change_request(
             "alpha-n9", AdministratorNodeRequestKind.DRAIN, place(world)
         )
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
-        administrator_node_requests.load_balancer_overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
+        administrator_alerts_and_requests.load_balancer_overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
 
 
 def test_history_tells_what_was_done_oldest_first(world: World) -> None:
-    told = [one.sentence for one in administrator_node_requests.load_last_node_changing_rounds(2, place(world))]
+    told = [one.sentence for one in administrator_alerts_and_requests.load_last_node_changing_rounds(2, place(world))]
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
@@ -179,7 +182,7 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrator_node_requests.record_node_change_request(
+            administrator_alerts_and_requests.record_node_change_request(
                 name, AdministratorNodeRequestKind.KEEP, place(world)
             )
         return plan
@@ -200,7 +203,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
         monkeypatch.undo()
-        administrator_node_requests.record_node_change_request(host, AdministratorNodeRequestKind.KEEP, place(world))
+        administrator_alerts_and_requests.record_node_change_request(host, AdministratorNodeRequestKind.KEEP, place(world))
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)
@@ -210,5 +213,5 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     assert ["event=kept_too_late node=alpha-n10"] == told
     assert ({}, ()) == (
         world.nodes(),
-        administrator_node_requests.load_balancer_overview(world.now, place(world)).asked,
+        administrator_alerts_and_requests.load_balancer_overview(world.now, place(world)).asked,
     )

@@ -14,15 +14,15 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import balance_service, observed_or_saved_cell
+from gridbridge.elastic.balancer import balance_service, balance_situation_sources
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
-from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
@@ -81,7 +81,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     secret.chmod(0o640)
     policy = policy_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
-    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
@@ -172,7 +172,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
-    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
@@ -283,7 +283,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     plan = run_cycle_once(round_, str)
     round_.report()
 
-    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
+    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
     assert (PublishedPoolNodeCounters(pool="usual", added=1),) == found.pools
@@ -318,7 +318,7 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
         with pytest.raises(ClusterStateUnknown), daemon.open_cycle():
             raise ClusterStateUnknown("no answer")
 
-    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
+    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
     assert found
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
@@ -332,7 +332,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     run_cycle_once(round_, str)
     round_.report()
 
-    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
+    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 0.5 == found.cost_hour
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import NodePoolSection
@@ -21,7 +21,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import (
+from gridbridge.model.elastic.elastic_nodes import (
     AdministratorNodeRequestKind,
     BalancerNodeAct,
     DueNodeAct,

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.acts import ended_tasks_from_accounting
-from gridbridge.elastic.balancer import observed_or_saved_cell
-from gridbridge.elastic.store import saved_round_folder
+from gridbridge.elastic.acts import balanced_cluster_queries
+from gridbridge.elastic.balancer import balance_situation_sources
+from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRoundInput,
@@ -54,10 +54,10 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=((), ())),
-        patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=seen),
+        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=((), ())),
+        patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=seen),
     ):
-        return observed_or_saved_cell.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
+        return balance_situation_sources.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
 
 
 def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ended_tasks_from_accounting.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    balanced_cluster_queries.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -111,13 +111,13 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=printed),
-        patch.object(observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(queue)),
+        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=printed),
+        patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=cell(queue)),
     ):
-        observed_or_saved_cell.save_balancer_round_inputs(
+        balance_situation_sources.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
-    kept = saved_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
+    kept = saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
 
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
@@ -126,18 +126,18 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     with (
-        patch.object(observed_or_saved_cell.cell_queries, "query_raw_cell_status", return_value=printed),
+        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=printed),
         patch.object(
-            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(instance(MASTER))
+            balance_situation_sources.cell_queries, "parse_balance_situation", return_value=cell(instance(MASTER))
         ),
         patch.object(
-            observed_or_saved_cell.balancer_state_for_previews,
+            balance_situation_sources.balancer_state_for_previews,
             "add_saved_balancer_state",
             lambda seen, _: replace(seen, watched=known),
         ),
     ):
-        observed_or_saved_cell.save_balancer_round_inputs(
+        balance_situation_sources.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
         )
 
-    assert saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].watched == known
+    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].watched == known

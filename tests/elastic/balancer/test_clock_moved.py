@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic import clock_step
+from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, BalancerOwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerHostClocks,
+    BalancerOwnedNode,
+    PoolFailureRecord,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.elastic.balancer import test_balance_service
@@ -110,7 +114,7 @@ def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, a
 def test_a_moment_that_would_be_none_stays() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
-    assert last == clock_step.shift_time(last, HOUR)
+    assert last == clock_step_correction.shift_time(last, HOUR)
 
 
 def test_a_round_follows_the_clock_and_tells_so(

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
-from gridbridge.elastic.balancer import round_decision
+from gridbridge.elastic.balancer import balancer_round_decision
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -43,7 +43,7 @@ def squeezed(
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
     return plan_hosts_to_sleep_or_wake(
-        round_decision.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
+        balancer_round_decision.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
     )
 
 

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import balance_preview, balancer_state_for_previews, observed_or_saved_cell
+from gridbridge.elastic.balancer import (
+    balance_preview,
+    balance_situation_sources,
+    balance_situation_sources,
+)
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
@@ -39,8 +43,8 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
-    monkeypatch.setattr(balancer_state_for_previews, "BALANCE_STATE", f"{tmp_path}/state.db")
-    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", f"{tmp_path}/state.db")
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
     works = tmp_path / "works"
     works.write_text("#!/bin/sh\necho '[]'\n")
     works.chmod(0o755)

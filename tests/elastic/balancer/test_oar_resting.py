@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.elastic.acts import cell_queries
+from gridbridge.elastic.acts import balanced_cluster_queries
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
@@ -77,17 +77,17 @@ class Server:
         up = [host for host in self.rows if self._is_up(host)]
         return told + encode_reachable_hosts(up)
 
-    def look(self, host: str) -> node_power.OarNodeState:
+    def look(self, host: str) -> oar_node_power_and_tags.OarNodeState:
         """Ask about a node."""
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
-        return node_power.parse_oar_node_state(told + whole, host)
+        return oar_node_power_and_tags.parse_oar_node_state(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
         """Do what root is asked for, by oarnodesetting's own words."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], node_power.oar_node_state_command(word, host)[3:]
+        row, words = self.rows[host], oar_node_power_and_tags.oar_node_state_command(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False)) if "-n" not in words else {"-s": "Absent", "-p": words[-1]}
         )
@@ -103,12 +103,12 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
-        return cell_queries.parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
+        return balanced_cluster_queries.parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
         told, _, _ = self.document().partition(BREAK)
-        return dict(node_power.parse_oar_node_tags(told))
+        return dict(oar_node_power_and_tags.parse_oar_node_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
         """Give a node a tag, or take it."""
@@ -235,7 +235,7 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
 
 def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
     """The server is down: its database still answers, and the node stays on."""
-    stuck = node_power.OarNodeState(
+    stuck = oar_node_power_and_tags.OarNodeState(
         is_listed=True, is_idle=True, is_drained=True, is_alive=True, is_halted=False, is_settled=False
     )
     asked = list[tuple[str, ...]]()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.observed_or_saved_cell import load_saved_balance_situation
-from gridbridge.elastic.balancer.round_decision import decide_and_report_balance
-from gridbridge.elastic.store import saved_round_folder
+from gridbridge.elastic.balancer.balance_situation_sources import load_saved_balance_situation
+from gridbridge.elastic.balancer.balancer_round_decision import decide_and_report_balance
+from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
@@ -31,7 +31,7 @@ def kept(*nodes: str) -> SavedBalancerRoundInput:
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
     told = decide_and_report_balance(
         load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9)
     )
@@ -41,7 +41,7 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
     idle = SavedBatchProgramOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
     assert decide_and_report_balance(
         load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4)
@@ -53,7 +53,7 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
     cut = SavedBatchProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), cut, kept("alpha-n1"))
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(ClusterStateUnknown, match=f"^{tmp_path}: qstat: broken XML"):
         load_saved_balance_situation(str(tmp_path))

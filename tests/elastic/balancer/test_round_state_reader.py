@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.acts import host_tags
+from gridbridge.elastic.acts import host_membership_and_tags
 from gridbridge.elastic.balancer import (
     balance_preview,
-    balancer_state_for_previews,
-    observed_or_saved_cell,
-    round_decision,
+    balance_situation_sources,
+    balance_situation_sources,
+    balancer_round_decision,
 )
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailureRecord
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
@@ -43,8 +43,8 @@ STUCK = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(30), stuck_since=
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
-    monkeypatch.setattr(balancer_state_for_previews, "BALANCE_STATE", path)
-    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", path)
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
     (tmp_path / "site.toml").write_text(SITE)
     return path
 
@@ -81,7 +81,7 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     keep(path)
 
-    found = balancer_state_for_previews.add_saved_balancer_state(SEEN, policy)
+    found = balance_situation_sources.add_saved_balancer_state(SEEN, policy)
 
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
@@ -94,7 +94,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = balancer_state_for_previews.add_saved_balancer_state(
+    found = balance_situation_sources.add_saved_balancer_state(
         replace(SEEN, now=before), policy_file.parse_configuration("FILE", SITE.encode())
     )
 
@@ -117,20 +117,20 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
-    assert not balancer_state_for_previews.is_balancer_state_unreadable()
+    assert not balance_situation_sources.is_balancer_state_unreadable()
     keep(path)
-    assert not balancer_state_for_previews.is_balancer_state_unreadable()
+    assert not balance_situation_sources.is_balancer_state_unreadable()
 
 
 def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(path)
     # root may read everything
-    monkeypatch.setattr(balancer_state_for_previews.os, "access", lambda *_: False)
+    monkeypatch.setattr(balance_situation_sources.os, "access", lambda *_: False)
 
-    assert balancer_state_for_previews.is_balancer_state_unreadable()
+    assert balance_situation_sources.is_balancer_state_unreadable()
     assert (
         ()
-        == balancer_state_for_previews.add_saved_balancer_state(
+        == balance_situation_sources.add_saved_balancer_state(
             SEEN, policy_file.parse_configuration("FILE", SITE.encode())
         ).nodes
     )
@@ -152,8 +152,8 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     database.close()
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = balancer_state_for_previews.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
-    told = round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
+    found = balance_situation_sources.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
+    told = balancer_round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
     assert (BalancePlanReason.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
@@ -167,7 +167,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     BalancerStateRows(database).nodes.replace([ready])
     database.close()
 
-    (found,) = balancer_state_for_previews.add_saved_balancer_state(
+    (found,) = balance_situation_sources.add_saved_balancer_state(
         SEEN, policy_file.parse_configuration("FILE", SITE.encode())
     ).nodes
 
@@ -205,9 +205,9 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
         for name in ("n1", "n2")
     )
     database.close()
-    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
-    monkeypatch.setattr(host_tags, "query_home_cluster_host_tags", lambda _: tags)
+    monkeypatch.setattr(host_membership_and_tags, "query_home_cluster_host_tags", lambda _: tags)
 
     found = balance_preview.preview_balance_plan(
         balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.acts.ended_tasks_from_accounting import read_stored_task_ends
-from gridbridge.elastic.balancer import observed_or_saved_cell
-from gridbridge.elastic.balancer.round_statistics import (
+from gridbridge.elastic.acts.balanced_cluster_queries import read_stored_task_ends
+from gridbridge.elastic.balancer import balance_situation_sources
+from gridbridge.elastic.balancer.balancer_round_outputs import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
     record_balancer_statistics,
 )
-from gridbridge.elastic.store import balancer_statistics_file, saved_round_folder
+from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
@@ -51,9 +52,9 @@ class Round:
     """A cell that is looked at again and again."""
 
     def __init__(self, folder: Path) -> None:
-        saved_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
+        saved_balancer_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
         self.seen: BalanceSituation = replace(
-            observed_or_saved_cell.load_saved_balance_situation(str(folder / "seen")), now=NOW
+            balance_situation_sources.load_saved_balance_situation(str(folder / "seen")), now=NOW
         )
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
@@ -89,7 +90,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
 def test_rows_are_added_and_read_again(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
-    assert balancer_statistics_file.read_balancer_statistics(str(cell.stats)) == (
+    assert balancer_round_outputs.read_balancer_statistics(str(cell.stats)) == (
         tuple(replace(one, load=round(one.load, 2)) for one in found),
         (),
     )
@@ -243,7 +244,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     cell.stats.write_text(older)
     cell.note()
 
-    found, left_out = balancer_statistics_file.read_balancer_statistics(str(cell.stats))
+    found, left_out = balancer_round_outputs.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
     assert cell.stats.read_text().startswith(older)
 
@@ -252,7 +253,7 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
-    found, left_out = balancer_statistics_file.read_balancer_statistics(str(cell.stats))
+    found, left_out = balancer_round_outputs.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
-from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, NodeStateCause
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 

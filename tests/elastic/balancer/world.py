@@ -10,13 +10,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership
-from gridbridge.elastic.acts.node_acts import NodeActRunner
-from gridbridge.elastic.acts.power_acts import ChangeHostTag
+from gridbridge.elastic.acts.host_membership_and_tags import ExecutionHostMembership
+from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
+from gridbridge.elastic.acts.node_and_power_acts import ChangeHostTag
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan, SiteBalancerSettings
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.providers.provider_protocol import MachineProvider
+from gridbridge.elastic.balancer.balancer_round_decision import (
+    BalancerRoundPlan,
+    SiteBalancerSettings,
+)
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineProvider
 from gridbridge.errors import (
     ClusterStateUnknown,
     CommandFailed,
@@ -42,7 +45,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     TaskResourceRequests,

@@ -8,11 +8,11 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.batch.gridengine import cell_host_tags
+from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.acts import cell_queries, host_tags
-from gridbridge.elastic.balancer import balancer_state_for_previews
-from gridbridge.elastic.store import saved_round_folder
+from gridbridge.elastic.acts import balanced_cluster_queries, host_membership_and_tags
+from gridbridge.elastic.balancer import balance_situation_sources
+from gridbridge.elastic.store import saved_balancer_round_folder
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -145,8 +145,8 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(folder: Path, words: tupl
 
 
 def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_tags, "require_home_execution_host", lambda *_: None)
-    monkeypatch.setattr(host_tags, "change_home_cluster_host_tag", lambda *_, **__: ("htools:standby:1",))
+    monkeypatch.setattr(host_membership_and_tags, "require_home_execution_host", lambda *_: None)
+    monkeypatch.setattr(host_membership_and_tags, "change_home_cluster_host_tag", lambda *_, **__: ("htools:standby:1",))
 
     done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
 
@@ -158,9 +158,9 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     """Nothing is asked of the cell but which hosts it has."""
-    monkeypatch.setattr(cell_host_tags, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
+    monkeypatch.setattr(execution_hosts, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
-    monkeypatch.setattr(host_tags, "change_home_cluster_host_tag", change)
+    monkeypatch.setattr(host_membership_and_tags, "change_home_cluster_host_tag", change)
     config = ("--config", site(tmp_path))
 
     unknown = run("tag", "alpha-n77", "1", *more, *config)
@@ -173,7 +173,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
 
 def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        cell_queries, "query_raw_cell_status", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
     )
     target = str(tmp_path / "saved")
 
@@ -185,9 +185,9 @@ def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monk
 
 def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        cell_queries, "query_raw_cell_status", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
     )
-    monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
+    monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
 
     done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
     of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
@@ -214,9 +214,9 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
     monkeypatch.setattr(
-        cell_queries, "query_raw_cell_status", lambda *_: saved_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
     )
-    monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
+    monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:
         end.write(RACK.format(enabled))

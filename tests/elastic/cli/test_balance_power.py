@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.host_power_steps import (
+from gridbridge.decisions.elastic.host_standby_and_waking import (
     latest_oar_power_request_by_node,
     unfinished_oar_power_requests,
 )
-from gridbridge.elastic.balancer import power_requests_service
+from gridbridge.elastic.balancer import oar_power_requests
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
@@ -83,7 +83,7 @@ class Rack:
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
     """Return a rack whose nodes are idle and absent for OAR."""
     found = Rack(tmp_path)
-    monkeypatch.setattr(power_requests_service, "home_cluster_host_membership", lambda _: found)
+    monkeypatch.setattr(oar_power_requests, "home_cluster_host_membership", lambda _: found)
     return found
 
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from gridbridge.elastic.balancer import balance_service as service
 from gridbridge.elastic.balancer import balancer_loop
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.balancer import administrator_node_requests, balance_journal
-from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer import administrator_alerts_and_requests, balance_journal
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import AdministratorNodeRequestKind, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, PoolFailureRecord
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
@@ -25,8 +25,8 @@ NODE = "alpha-n10"
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose state file the commands read: its one node runs a task."""
     for name in ("load_balancer_overview", "record_node_change_request", "load_last_balancer_rounds"):
-        known = partial(getattr(administrator_node_requests, name), path=f"{tmp_path}/state.db")
-        monkeypatch.setattr(administrator_node_requests, name, known)
+        known = partial(getattr(administrator_alerts_and_requests, name), path=f"{tmp_path}/state.db")
+        monkeypatch.setattr(administrator_alerts_and_requests, name, known)
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(5)

@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host
-from gridbridge.elastic.balancer import balance_preview, observed_or_saved_cell
+from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -75,7 +75,7 @@ def test_a_host_or_job_is_told_what_becomes_of_it(folder: Path, what: str, statu
 def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = observed_or_saved_cell.load_saved_balance_situation(str(folder))
+    seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "load_config_with_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
@@ -87,7 +87,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 
 
 def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = observed_or_saved_cell.load_saved_balance_situation(str(folder))
+    seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "load_config_with_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)

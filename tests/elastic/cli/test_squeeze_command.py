@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.store import ganeti_reader
+from gridbridge.elastic.store import ganeti_text_file
 from gridbridge.errors import ParseError
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hsqueeze-3.0.2"
@@ -155,7 +155,7 @@ def test_a_file_of_another_systems_editor_is_read(change: Callable[[str], str], 
 
 
 def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ganeti_reader, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(ganeti_text_file, "MOST_BYTES", 1 << 20)
     done = run(Path("/dev/zero"))
 
     assert isinstance(done.exception, ParseError)

@@ -11,7 +11,7 @@ from libcloud.compute import providers as drivers
 from gridbridge.elastic.providers.ec2 import Ec2MachineProvider
 from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
-from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
+from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.policy import Policy

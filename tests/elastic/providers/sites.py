@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gridbridge.elastic.providers.provider_protocol import MachineProvider
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineProvider
 
 KINDS = ("by_command", "by_ec2", "by_libcloud")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.elastic.providers import provider_answer_validation
+from gridbridge.elastic.providers import provider_protocol_and_validation
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
@@ -36,18 +36,18 @@ JSON = st.recursive(
 def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
     """Return machines, or why there are none."""
     try:
-        return provider_answer_validation.parse_provider_machine_list(raw), ""
+        return provider_protocol_and_validation.parse_provider_machine_list(raw), ""
     except ParseError as error:
         return (), str(error)
 
 
 def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
     raw = json.dumps(NODES).encode()
-    assert 2 == len(provider_answer_validation.parse_provider_machine_list(raw))
+    assert 2 == len(provider_protocol_and_validation.parse_provider_machine_list(raw))
 
     for end in range(len(raw)):
         with pytest.raises(ParseError):
-            provider_answer_validation.parse_provider_machine_list(raw[:end])
+            provider_protocol_and_validation.parse_provider_machine_list(raw[:end])
 
 
 @given(st.sampled_from(sorted(NODES[0])), JSON)
@@ -69,7 +69,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
     """Nothing would grow or shrink for a neighbour's tag; what can't be printed is replaced."""
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
-    ours, found = provider_answer_validation.parse_provider_machine_list(
+    ours, found = provider_protocol_and_validation.parse_provider_machine_list(
         json.dumps([NODES[0], theirs]).encode(), "alpha"
     )
 
@@ -81,7 +81,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
 @pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
 def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        provider_answer_validation.parse_provider_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
+        provider_protocol_and_validation.parse_provider_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
 
 
 @given(st.binary())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.elastic.providers.provider_answer_validation import find_console_host_key
+from gridbridge.elastic.providers.provider_protocol_and_validation import find_console_host_key
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 ECDSA = (

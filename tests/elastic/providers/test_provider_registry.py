@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import site_program_provider as programs
-from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.elastic.providers import site_program_and_secret_files as programs
+from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.elastic.providers.provider_registry import (
     make_pool_providers,
     make_provider_of_pool,
     make_selected_power_controls,
 )
-from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
+from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.errors import FileWritableByOthers, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,

@@ -6,7 +6,11 @@ import pytest
 
 from gridbridge.batch.gridengine.qacct import parse_task_end_times
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, WorkloadLineFault
+from gridbridge.model.elastic.replay_tasks_and_results import (
+    RecordedReplayTask,
+    ReplayExclusionReason,
+    WorkloadLineFault,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 

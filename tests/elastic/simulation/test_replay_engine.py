@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_outcome import (
+from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.simulation.replay_workload import is_standard_workload_line, parse_standard_workload_tasks
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusionReason, WorkloadLineFault
+from gridbridge.model.elastic.replay_tasks_and_results import (
+    RecordedReplayTask,
+    ReplayExclusionReason,
+    WorkloadLineFault,
+)
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"

@@ -8,7 +8,7 @@ from itertools import groupby
 import pytest
 
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
-from gridbridge.model.elastic.replay_outcome import RecordedReplayTask
+from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask
 
 DAYS, NODE = 70, 16
 ASKED = SyntheticWorkloadSettings(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.store import saved_round_folder
+from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
@@ -45,9 +45,9 @@ def wrong(folder: Path, state: str) -> str:
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
-    saved_round_folder.write_saved_balancer_round(folder, DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(folder, DOCUMENTS, KEPT)
 
-    assert saved_round_folder.read_saved_balancer_round(folder) == (DOCUMENTS, KEPT)
+    assert saved_balancer_round_folder.read_saved_balancer_round(folder) == (DOCUMENTS, KEPT)
 
 
 def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> None:
@@ -56,35 +56,35 @@ def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> Non
     other.write_text("hers")
     (folder / "qstat.xml").symlink_to(other)
     os.mkfifo(folder / "qhost.xml")
-    saved_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved_round_folder.read_saved_balancer_round(str(folder))) == ("hers", (DOCUMENTS, KEPT))
+    assert (other.read_text(), saved_balancer_round_folder.read_saved_balancer_round(str(folder))) == ("hers", (DOCUMENTS, KEPT))
 
 
 def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "qhost.xml").unlink()
     os.mkfifo(tmp_path / "qhost.xml")
 
     with pytest.raises(ParseError, match="no regular file"):
-        saved_round_folder.read_saved_balancer_round(str(tmp_path))
+        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))
 
 
 def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRoundInput(now=NOON))
+    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRoundInput(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
 def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / name)
 
     with pytest.raises(ParseError, match=f"^{tmp_path}/{name}: No such file or directory$"):
-        saved_round_folder.read_saved_balancer_round(str(tmp_path))
+        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(tmp_path: Pa
 
 
 def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
-    assert saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
+    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
 
 
 def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -
 
 def said(folder: Path, state: str) -> list[str]:
     """Return the lines that are said of a state.json."""
-    saved_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
+    saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
     (folder / "state.json").write_text(state)
     with pytest.raises(ParseError) as error:
-        saved_round_folder.read_saved_balancer_round(str(folder))
+        saved_balancer_round_folder.read_saved_balancer_round(str(folder))
     return str(error.value).split("\n")

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gridbridge.elastic.balancer import observed_or_saved_cell, squeeze_preview
+from gridbridge.elastic.balancer import balance_situation_sources, squeeze_preview
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 
@@ -49,7 +49,7 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
-    seen = observed_or_saved_cell.load_saved_balance_situation(str(tmp_path))
+    seen = balance_situation_sources.load_saved_balance_situation(str(tmp_path))
     monkeypatch.setattr(squeeze_preview.observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(squeeze_preview.host_tags, "query_home_cluster_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'

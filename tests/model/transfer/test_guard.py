@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.transfer.guard import (
+from gridbridge.model.transfer.claim_and_guard import (
     HomeStartGuard,
     choose_home_start_guard,
     does_list_name_only_queues,

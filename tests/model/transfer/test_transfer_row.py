@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
 
 TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def test_nothing_else_compares_an_answer_with_the_last_message() -> None:
     """A rule that is written again is forgotten where it is needed most."""
     found = {str(path.relative_to(PACKAGE)): len(COMPARED.findall(path.read_text())) for path in PACKAGE.rglob("*.py")}
 
-    assert {name: count for name, count in found.items() if count} == {"model/transfer/transfer_row.py": 1}
+    assert {name: count for name, count in found.items() if count} == {"model/transfer/transfers_and_actions.py": 1}
 
 
 @pytest.mark.parametrize("code", ["a <= one.updated_at", "one.updated_at + SETTLE < a"])

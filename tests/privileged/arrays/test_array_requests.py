@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged.arrays import owner_retry_request_file
-from gridbridge.privileged.arrays.owner_retry_request_file import require_owner_retry_request
-from gridbridge.privileged.owner import AsUserRequestRefusal
+from gridbridge.privileged import new_attempt_conditions
+from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()
@@ -16,8 +16,8 @@ UID = os.getuid()
 
 @pytest.fixture(name="spool")
 def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(owner_retry_request_file, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(owner_retry_request_file, "ROOT", -1)
+    monkeypatch.setattr(new_attempt_conditions, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(new_attempt_conditions, "ROOT", -1)
     (tmp_path / "begun").mkdir()
     return tmp_path / "begun"
 

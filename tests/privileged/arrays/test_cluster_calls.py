@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged.arrays import as_user_array_arguments, campaign_owner_cluster_calls
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged import as_user_array_arguments, campaign_owner_cluster_calls
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}

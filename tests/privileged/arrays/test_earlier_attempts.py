@@ -7,10 +7,10 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
-from gridbridge.privileged.arrays import as_user_array_arguments, earlier_attempts
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.arrays.earlier_attempts import require_earlier_attempts_ended
-from gridbridge.privileged.owner import OwnerRequestNotYetPossible
+from gridbridge.privileged import as_user_array_arguments, new_attempt_conditions
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
+from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
@@ -36,7 +36,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
                     raise GridbridgeError("no answer")
                 return answer
 
-        monkeypatch.setattr(earlier_attempts, "CampaignOwnerWorker", Worker)
+        monkeypatch.setattr(new_attempt_conditions, "CampaignOwnerWorker", Worker)
         return words
 
     return of
@@ -129,14 +129,14 @@ class Adapter:
 def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
     del asked
     adapter = Adapter()
-    monkeypatch.setattr(earlier_attempts, "load_campaign_array_adapter", lambda _: adapter)
+    monkeypatch.setattr(new_attempt_conditions, "load_campaign_array_adapter", lambda _: adapter)
     monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
 def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None:
     del adapter
-    answer = earlier_attempts._answers(wanted("5:4"), "alice")
+    answer = new_attempt_conditions._answers(wanted("5:4"), "alice")
 
     assert answer(["1=1001", "2=+", "101=+"]) == "1=1:3:1 2=4:5:1,7:8:1 101="
 
@@ -147,21 +147,21 @@ def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error:
     adapter.error = error
 
     with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):
-        earlier_attempts._answers(wanted("5:4"), "alice")(["2=+"])
+        new_attempt_conditions._answers(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
     adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
 
     with pytest.raises(CommandFailed):
-        earlier_attempts._answers(wanted("5:4"), "alice")(["2=+"])
+        new_attempt_conditions._answers(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_silent_clusters_do_not_use_up_the_time(
     asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = asked("")
-    monkeypatch.setattr(earlier_attempts, "ALL_ASK_S", 0.0)
+    monkeypatch.setattr(new_attempt_conditions, "ALL_ASK_S", 0.0)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
     assert words == []

@@ -12,12 +12,13 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import owner
-from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
-from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_array_job_spec import VerifiedCampaignTasks
-from gridbridge.privileged.arrays.send_arrays import CampaignArraySender
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged import as_user_array_arguments
+from gridbridge.privileged import send_arrays
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
+from gridbridge.privileged.send_arrays import CampaignArraySender
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
@@ -76,7 +77,7 @@ class Cluster:
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
     monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
+    monkeypatch.setattr(acting_as_owner, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster
 

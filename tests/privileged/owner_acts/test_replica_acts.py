@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import owner
-from gridbridge.privileged.owner import AsUserRequestRefusal
-from gridbridge.privileged.owner_acts import replica_acts
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged import as_user_replica_verbs
 
 ME = os.getuid()
 FILE = f"u.{ME}/data.0123abcd"
@@ -16,8 +16,8 @@ FILE = f"u.{ME}/data.0123abcd"
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(replica_acts, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(owner, "read_root_configuration", lambda _: {"storage": {"alpha-data": {}}})
+    monkeypatch.setattr(as_user_replica_verbs, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(acting_as_owner, "read_root_configuration", lambda _: {"storage": {"alpha-data": {}}})
     (tmp_path / f"u.{ME}").mkdir()
     return tmp_path
 
@@ -29,7 +29,7 @@ def let(folder: Path, name: str = FILE, text: str = json.dumps({"dataset": "read
 def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
     let(folder)
 
-    assert replica_acts.read_delegated_dataset(FILE) == ("reads", ME)
+    assert as_user_replica_verbs.read_delegated_dataset(FILE) == ("reads", ME)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
     let(folder, text=text)
 
     with pytest.raises(AsUserRequestRefusal):
-        replica_acts.read_delegated_dataset(FILE)
+        as_user_replica_verbs.read_delegated_dataset(FILE)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     let(folder)
 
     with pytest.raises(AsUserRequestRefusal):
-        replica_acts.read_delegated_dataset(name)
+        as_user_replica_verbs.read_delegated_dataset(name)
 
 
 def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
     let(folder, "u.77/data.0123abcd")
 
     with pytest.raises(AsUserRequestRefusal):
-        replica_acts.read_delegated_dataset("u.77/data.0123abcd")
+        as_user_replica_verbs.read_delegated_dataset("u.77/data.0123abcd")
 
 
 def test_a_link_is_refused(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_link_is_refused(folder: Path) -> None:
     (folder / FILE).symlink_to(folder / f"u.{ME}/other")
 
     with pytest.raises(AsUserRequestRefusal):
-        replica_acts.read_delegated_dataset(FILE)
+        as_user_replica_verbs.read_delegated_dataset(FILE)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], 
     let(folder)
 
     with pytest.raises(AsUserRequestRefusal, match=why):
-        replica_acts.perform_as_user_replica_verb(words)
+        as_user_replica_verbs.perform_as_user_replica_verb(words)
 
 
 def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let(folder)
-    monkeypatch.setattr(owner, "MIN_UID", ME + 1)
+    monkeypatch.setattr(acting_as_owner, "MIN_UID", ME + 1)
 
     with pytest.raises(AsUserRequestRefusal, match=f"nothing is done as uid {ME}"):
-        replica_acts.perform_as_user_replica_verb(["look", FILE])
+        as_user_replica_verbs.perform_as_user_replica_verb(["look", FILE])

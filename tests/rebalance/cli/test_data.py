@@ -13,7 +13,7 @@ import pytest
 
 from gridbridge.cli import main
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.rebalance.replicas import dataset_delegation, owner_dataset_wiring
+from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.state import published_json
 from tests.rebalance.mover.areas import Carrier
 
@@ -57,8 +57,8 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         areas.append(AREA.format(name=name, path=tmp_path / name))
     (tmp_path / "toml").write_text(TOML + "".join(areas))
     (tmp_path / "ref.fa").write_text("ACGT")
-    real = owner_dataset_wiring.open_owner_datasets
-    monkeypatch.setattr(owner_dataset_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier()))
+    real = owner_datasets.open_owner_datasets
+    monkeypatch.setattr(owner_datasets, "open_owner_datasets", lambda *given: real(*given, carry=Carrier()))
     monkeypatch.setattr(sys, "argv", [])
     return Shell(tmp_path, capsys)
 
@@ -133,8 +133,8 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
-    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
+    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
         let.clear()
@@ -150,9 +150,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
-    monkeypatch.setattr(dataset_delegation, "try_revoke_dataset_delegation", let.remove)
-    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
+    monkeypatch.setattr(delegated_datasets, "try_revoke_dataset_delegation", let.remove)
+    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
     was = list(let)
@@ -176,9 +176,9 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
 ) -> None:
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset_or_why_not", lambda _: let)
-    monkeypatch.setattr(dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
+    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda _: let)
+    monkeypatch.setattr(delegated_datasets.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
     if begun:
         published_json.publish_rebalance_round_begin(
             RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)

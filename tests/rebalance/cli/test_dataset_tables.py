@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, RefusedAreaOrDataset
-from gridbridge.rebalance.cli import dataset_tables
-from gridbridge.rebalance.replicas.dataset_report import DatasetReport
+from gridbridge.rebalance.cli import dataset_report
+from gridbridge.rebalance.cli.dataset_report import DatasetReport
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -19,12 +19,12 @@ REPLICAS = (
 DATASET = Dataset(name="reads", path=ODD, is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=REPLICAS)
 OUTCOME = DatasetCommandOutcome(dataset=DATASET, refused=(RefusedAreaOrDataset(what=ODD, reason=ODD),), is_done=False)
 TELLS: dict[str, Callable[[], int]] = {
-    "why": lambda: dataset_tables.print_dataset_report(
+    "why": lambda: dataset_report.print_dataset_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
     ),
-    "list": lambda: dataset_tables.print_datasets([DATASET], is_json=False),
-    "verify": lambda: dataset_tables.print_replicas(OUTCOME, NOW, is_json=False),
-    "replicate": lambda: dataset_tables.print_dataset_outcome(OUTCOME),
+    "list": lambda: dataset_report.print_datasets([DATASET], is_json=False),
+    "verify": lambda: dataset_report.print_replicas(OUTCOME, NOW, is_json=False),
+    "replicate": lambda: dataset_report.print_dataset_outcome(OUTCOME),
 }
 
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     PlacementMoveKind,
     RebalanceMovePlan,

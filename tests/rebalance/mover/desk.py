@@ -15,11 +15,11 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceTarget
-from gridbridge.rebalance.replicas import dataset_delegation, owner_program, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
+from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
+from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
-from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
+from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -47,7 +47,7 @@ class Desk:
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
         monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
-        monkeypatch.setattr(dataset_delegation, "list_dataset_delegations", self._let)
+        monkeypatch.setattr(delegated_datasets, "list_dataset_delegations", self._let)
         monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
         monkeypatch.setattr(
             replica_reconciler.owner_dataset_wiring, "storage_areas_of_account", lambda _: self.site.areas

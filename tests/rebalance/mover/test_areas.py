@@ -17,8 +17,8 @@ from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.rebalance.replicas import owner_dataset_wiring, storage_area_access
-from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
+from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
+from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -104,7 +104,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
 
 
 def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owner_dataset_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(owner_datasets.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={name: ClusterSection() for name in ("alpha", "beta")},
@@ -116,7 +116,7 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkey
         },
     )
 
-    drained = {name: one.is_drained for name, one in owner_dataset_wiring.storage_areas_of_account(policy).items()}
+    drained = {name: one.is_drained for name, one in owner_datasets.storage_areas_of_account(policy).items()}
 
     assert drained == {"one": False, "two": True, "three": True}
 

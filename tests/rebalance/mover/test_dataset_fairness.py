@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
-from gridbridge.rebalance.mover.owner_fair_dataset_queue import OwnerFairReplicaActQueue
+from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

@@ -14,8 +14,11 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, ValidAndDroppedMoves
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    RebalanceMovePlan,
+    ValidAndDroppedMoves,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import rebalance_round_runner, rebalance_service_account

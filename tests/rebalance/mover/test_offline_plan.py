@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.rebalance.placement_snapshot import (
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,

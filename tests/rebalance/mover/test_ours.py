@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.rebalance.replicas import owner_replicas, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder
+from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site

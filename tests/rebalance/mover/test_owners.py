@@ -12,10 +12,10 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance import published_rebalance_rounds
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
-from gridbridge.privileged.owner_acts import replica_acts
-from gridbridge.rebalance.replicas import dataset_owner_processes, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegationFile
-from gridbridge.rebalance.store.dataset_records import encode_dataset_record
+from gridbridge.privileged import as_user_replica_verbs
+from gridbridge.rebalance.replicas import delegated_datasets, replica_reconciler
+from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
+from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -79,7 +79,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
 
-    found = dataset_owner_processes.query_owners_for_datasets([let("x"), let("y", 2)])
+    found = delegated_datasets.query_owners_for_datasets([let("x"), let("y", 2)])
 
     assert [one.name for one in found] == ["p2/y"]
     assert "unread" in caplog.text
@@ -99,7 +99,7 @@ def test_a_reason_is_a_line_that_can_be_kept(
     """The state file takes no half of a letter."""
     answering({"u.1": answer})
 
-    assert dataset_owner_processes.copy_replica_as_owner(let("x"), "a", "") == reason
+    assert delegated_datasets.copy_replica_as_owner(let("x"), "a", "") == reason
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
     done = CompletedProgram((), status, answer.encode(), said.encode())
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", lambda *_, **__: done)
 
-    assert dataset_owner_processes.verify_dataset_as_owner(let("reads")) == why
+    assert delegated_datasets.verify_dataset_as_owner(let("reads")) == why
 
 
 def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +141,10 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    found = dataset_owner_processes.query_owners_for_datasets([let("x", uid) for uid in range(1, 31)])
+    found = delegated_datasets.query_owners_for_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
-    assert most[0] <= dataset_owner_processes.OWNERS_AT_ONCE
+    assert most[0] <= delegated_datasets.OWNERS_AT_ONCE
 
 
 def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
-    found = dataset_owner_processes.query_owners_for_datasets(every)
+    found = delegated_datasets.query_owners_for_datasets(every)
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
@@ -167,8 +167,8 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
-    assert 86400 == replica_acts.LONG_S < dataset_owner_processes.LONG_S
-    begun, act = (timedelta(seconds=replica_reconciler.BEGINS_S), timedelta(seconds=dataset_owner_processes.LONG_S))
+    assert 86400 == as_user_replica_verbs.LONG_S < delegated_datasets.LONG_S
+    begun, act = (timedelta(seconds=replica_reconciler.BEGINS_S), timedelta(seconds=delegated_datasets.LONG_S))
     assert begun + act < published_rebalance_rounds.LONGEST_ROUND[published_rebalance_rounds.RebalanceRoundKind.READING]
     assert begun + act < replica_reconciler.LONGEST
     assert begun < published_rebalance_rounds.LONGEST_ROUND[published_rebalance_rounds.RebalanceRoundKind.DATASETS]

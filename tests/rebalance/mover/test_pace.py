@@ -11,8 +11,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.rebalance.replicas import owner_dataset_wiring
-from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
+from gridbridge.rebalance.replicas import owner_datasets
+from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 
@@ -35,7 +35,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         storage={"disk": StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
     )
     one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
-    area = owner_dataset_wiring.storage_areas_of_account(policy)["disk"]
+    area = owner_datasets.storage_areas_of_account(policy)["disk"]
     copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
     with pytest.raises(StorageAreaUnusable):
         copier.copy(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")

@@ -24,8 +24,11 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
-from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
@@ -33,7 +36,12 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, TaskMoveStage, Transfer, WaitingTaskMove
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
+    TaskMoveStage,
+    Transfer,
+    WaitingTaskMove,
+)
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
 from gridbridge.program import cycle
@@ -41,7 +49,7 @@ from gridbridge.program.decision_journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.mover.transferred_task_reader import TransferredTaskReader
+from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

@@ -19,7 +19,7 @@ from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
-from gridbridge.rebalance.store import dataset_records as recorded
+from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from tests.rebalance.mover.areas import DIED, NAMES, Site
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}

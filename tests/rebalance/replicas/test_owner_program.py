@@ -26,8 +26,9 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
-from gridbridge.rebalance.replicas import dataset_delegation, dataset_owner_processes, dataset_report, owner_program
-from gridbridge.rebalance.store.dataset_records import encode_dataset_record
+from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets, owner_program
+from gridbridge.rebalance.cli import dataset_report
+from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -37,9 +38,9 @@ from tests.rebalance.mover.areas import Site
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(
-        dataset_delegation.owner_dataset_wiring, "open_owner_datasets_silently", lambda _: site.datasets
+        delegated_datasets.owner_dataset_wiring, "open_owner_datasets_silently", lambda _: site.datasets
     )
-    for module in (dataset_delegation, dataset_report, owner_program):
+    for module in (delegated_datasets, dataset_report, owner_program):
         monkeypatch.setattr(module.users_configuration, "load_users_configuration", lambda _: (None, ""))
     return site
 
@@ -50,30 +51,30 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(dataset_delegation.delegate_dataset_or_why_not, "__defaults__", (str(path),))
+    monkeypatch.setattr(delegated_datasets.delegate_dataset_or_why_not, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert dataset_delegation.delegate_dataset_or_why_not(name, folder) == ""
-    listed = dataset_delegation.list_dataset_delegations(folder)
-    dataset_delegation.try_revoke_dataset_delegation("reads", folder)
+        assert delegated_datasets.delegate_dataset_or_why_not(name, folder) == ""
+    listed = delegated_datasets.list_dataset_delegations(folder)
+    delegated_datasets.try_revoke_dataset_delegation("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert dataset_delegation.delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert delegated_datasets.delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
+    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -81,12 +82,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        dataset_delegation.delegate_dataset_or_why_not(name, folder)
+        delegated_datasets.delegate_dataset_or_why_not(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in dataset_delegation.list_dataset_delegations(folder)} == set(many)
+    assert {one.dataset for one in delegated_datasets.list_dataset_delegations(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -101,7 +102,7 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(
-            dataset_owner_processes.query_owners_for_datasets(dataset_delegation.list_dataset_delegations(folder))
+            delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations(folder))
         ),
         areas=tuple(some),
         drained=frozenset("a"),
@@ -127,52 +128,52 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another time for one that it looks after already is no other one."""
-    monkeypatch.setattr(dataset_delegation, "MOST", 2)
-    monkeypatch.setattr(dataset_delegation.refuse_too_many_delegations, "__defaults__", (folder,))
+    monkeypatch.setattr(delegated_datasets, "MOST", 2)
+    monkeypatch.setattr(delegated_datasets.refuse_too_many_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
-    told = [dataset_delegation.delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
+    told = [delegated_datasets.delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
-        dataset_delegation.add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
+        delegated_datasets.add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
 
     assert told[:3] == ["", "", ""]
     assert "and after no more than 2" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "the service looks after 2 datasets of yours" in lines[0]
     assert site.datasets.listed() == []
-    assert len(dataset_delegation.list_dataset_delegations(folder)) == 2
+    assert len(delegated_datasets.list_dataset_delegations(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_delegation, "MOST", 55)
+    monkeypatch.setattr(delegated_datasets, "MOST", 55)
 
-    assert len(dataset_delegation.list_dataset_delegations(folder)) == 55 < len(many)
+    assert len(delegated_datasets.list_dataset_delegations(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize("text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"])
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
+    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_delegation.try_revoke_dataset_delegation, "__defaults__", (folder,))
-    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
+    monkeypatch.setattr(delegated_datasets.try_revoke_dataset_delegation, "__defaults__", (folder,))
+    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert dataset_delegation.list_dataset_delegations(folder) == []
+    assert delegated_datasets.list_dataset_delegations(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -194,9 +195,9 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(dataset_delegation.try_revoke_dataset_delegation, "__defaults__", (folder,))
+    monkeypatch.setattr(delegated_datasets.try_revoke_dataset_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    dataset_delegation.delegate_dataset_or_why_not("reads", folder)
+    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -205,7 +206,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -219,24 +220,24 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert dataset_delegation.delegate_dataset_or_why_not(name, folder) == ""
+        assert delegated_datasets.delegate_dataset_or_why_not(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        dataset_delegation.try_revoke_dataset_delegation("reads", folder)
+        delegated_datasets.try_revoke_dataset_delegation("reads", folder)
 
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
-    dataset_delegation.add_campaign_datasets(wishes)
-    dataset_delegation.add_campaign_datasets(wishes)
+    delegated_datasets.add_campaign_datasets(wishes)
+    delegated_datasets.add_campaign_datasets(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in dataset_delegation.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -249,15 +250,15 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
-        dataset_delegation.add_campaign_datasets(wishes)
+        delegated_datasets.add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert dataset_delegation.list_dataset_delegations(folder) == []
+    assert delegated_datasets.list_dataset_delegations(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        dataset_delegation.add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
-    assert dataset_delegation.list_dataset_delegations(folder) == []
+        delegated_datasets.add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
+    assert delegated_datasets.list_dataset_delegations(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(

@@ -22,7 +22,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns import (
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,

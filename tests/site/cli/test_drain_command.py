@@ -10,9 +10,12 @@ from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.transfer.service_and_queue_health import report_transfer_queue_status
+from gridbridge.decisions.transfer.transfer_status_explanation import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster, ShownCampaignClusters
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaignCluster,
+    ShownCampaignClusters,
+)
 from gridbridge.site.cluster_draining import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.model_values_as_json import model_value_to_json

@@ -19,8 +19,12 @@ from gridbridge.model.campaigns.campaign_events import (
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedCampaignTask, RebalancedTaskAttempt, TaskPreemption
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignTask,
+    RebalancedTaskAttempt,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
     ShownTaskSendExplanations,

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.submit import query_job_accounts
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
+from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import ClusterKind, ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.transfer.acts.local_tasks import LocalTaskActs
+from gridbridge.transfer.local_task_acts import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 SEVERAL = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml").read_bytes()

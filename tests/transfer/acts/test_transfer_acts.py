@@ -2,8 +2,8 @@
 
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_round_plan import TransferActKind
-from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.model.transfer.transfers_and_actions import TransferActKind
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 
 AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions
 

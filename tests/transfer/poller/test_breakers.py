@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.breakers import ClusterBreakers

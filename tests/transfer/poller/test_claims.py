@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import JobListRow
-from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, claim_key_file
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import FENCED, FOLDER, HOME, JOB, claim_key_file
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     TransferFailureCause,
     TransferMessage,
@@ -29,8 +29,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.state.spool_reader import MOST
-from gridbridge.transfer.acts import claim_files
-from gridbridge.transfer.acts.claim_files import GRANTS
+from gridbridge.transfer.poller import remote_job_claims
+from gridbridge.transfer.poller.remote_job_claims import GRANTS
 from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller.leftover_removal import SWEEP_S
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -179,7 +179,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.acting.claims
-    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claim_files.MAX_AGE_S)
+    sweeper._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
     sweeper.sweep()
 
     assert [*(machine.spool / FOLDER).iterdir()] == [key]
@@ -192,7 +192,7 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(m
     times_s = [0.0]
     sweeper = machine.service.program.publication.sweeper
     sweeper.clock = Clock(steady=lambda: times_s[-1])
-    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claim_files.MAX_AGE_S)
+    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
     left = []
     for after_s in (1, 2, 10, 20):
         times_s.append(SWEEP_S + after_s)
@@ -212,7 +212,7 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
 
 def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
     machine.send(BY_FILE)
-    claim_files.take_home_claim(OF, os.getuid(), str(machine.spool))
+    remote_job_claims.take_home_claim(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
+from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.thread_pools import AT_ONCE
-from gridbridge.transfer.poller.guard_reconcilers import LOOK_S, CopiedGuardRemover
+from gridbridge.transfer.poller.guard_and_suspension_repair import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 OWN = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")

@@ -4,9 +4,9 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
-from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer(), why="")

@@ -8,8 +8,8 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.program import cycle
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller import daemon
-from gridbridge.transfer.poller.daemon import PollerDaemon
+from gridbridge.transfer.poller import poller_daemon
+from gridbridge.transfer.poller.poller_daemon import PollerDaemon
 
 
 def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,8 +31,8 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytes
             raise StateError("still full")
         return SimpleNamespace(shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round)
 
-    monkeypatch.setattr(daemon, "build_transfer_service", build)
-    monkeypatch.setattr(daemon.service_process, "set_log_level", lambda _: None)
+    monkeypatch.setattr(poller_daemon, "build_transfer_service", build)
+    monkeypatch.setattr(poller_daemon.service_process, "set_log_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them

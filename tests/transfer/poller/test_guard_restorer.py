@@ -6,14 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
+from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.thread_pools import AT_ONCE
-from gridbridge.transfer.poller.guard_reconcilers import RESTORE_AFTER_S, MissingGuardRestorer
+from gridbridge.transfer.poller.guard_and_suspension_repair import (
+    RESTORE_AFTER_S,
+    MissingGuardRestorer,
+)
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")

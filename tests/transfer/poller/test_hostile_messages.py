@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -31,10 +31,10 @@ from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller import poller_decision_journal
-from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
-from gridbridge.transfer.poller.poller_resources import PollerResources
+from gridbridge.transfer.poller.starter_messages import PREMATURE_OF_UID
+from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs, keep_rows_deciding_transfers
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    TransferDecisionInputs,
+    keep_rows_deciding_transfers,
+)
 from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.transfer.transfer_round_plan import WORDS, TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import WORDS, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.program.decision_journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile

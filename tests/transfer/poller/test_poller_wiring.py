@@ -25,8 +25,11 @@ from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller import poller_wiring
-from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
+from gridbridge.transfer.poller import poller_daemon
+from gridbridge.transfer.poller.poller_daemon import (
+    build_transfer_service,
+    reload_transfer_service,
+)
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import Machine, Told
 
@@ -296,7 +299,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, m
     clusters = {name: replace(cluster, push=JobEndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
-    monkeypatch.setattr(poller_wiring, "_push", push)
+    monkeypatch.setattr(poller_daemon, "_push", push)
     monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
@@ -312,5 +315,5 @@ def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluste
     clusters = {**home, "beta": ClusterSection(qmaster_port=1, execd_port=2)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
-    assert poller_wiring._clusters(policy, ()) == clusters.keys()
+    assert poller_daemon._clusters(policy, ()) == clusters.keys()
     assert policy.remotes == frozenset()

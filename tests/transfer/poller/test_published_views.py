@@ -20,13 +20,17 @@ from gridbridge.model.transfer.transfer_config_sections import (
     ResourceMappingRule,
     TransferQueueSection,
 )
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
+    Transfer,
+    TransferEvent,
+)
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
-from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.model_values_as_json import model_value_to_json

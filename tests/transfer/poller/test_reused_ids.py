@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.policy import Policy, SiteSection
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 

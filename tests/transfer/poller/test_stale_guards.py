@@ -10,12 +10,12 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.file_trust import account_name_or_uid
-from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD

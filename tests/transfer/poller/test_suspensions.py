@@ -19,7 +19,12 @@ from gridbridge.model.transfer_message import (
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.file_trust import account_name_or_uid
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.poller.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, SuspensionReconciler
+from gridbridge.transfer.poller.guard_and_suspension_repair import (
+    AGAIN_S,
+    SELDOM_S,
+    WHAT_FOLLOWS,
+    SuspensionReconciler,
+)
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine

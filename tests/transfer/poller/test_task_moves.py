@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfer_row import TaskMoveStage, WaitingTaskMove
+from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.store.transfer_rows import MOVES, TaskMoveRows, TransferRows

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer import transfer_explanation
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.cluster import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
@@ -22,8 +22,8 @@ from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
-from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
@@ -43,9 +43,9 @@ from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.published_json import read_published_transfers
 from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.acts.remote_jobs import TransferActRunner
-from gridbridge.transfer.poller.poller_resources import PollerResources
-from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.transfer.poller.poller_components import PollerResources
+from gridbridge.transfer.poller.poller_daemon import _clusters, _unfinished
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -527,7 +527,7 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
 
     assert "event=dropped cluster=beta" in caplog.text
     [known] = machine.service.known.ledger.all()
-    assert known.reason == transfer_explanation.unconfigured_cluster_reason("beta")
+    assert known.reason == transfer_status_explanation.unconfigured_cluster_reason("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
     assert not machine.service.known.ledger.open
 
@@ -559,9 +559,9 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     machine.answer("r")
     transfers = read_published_transfers(str(machine.folder / "published"))
 
-    [finding] = transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
+    [finding] = transfer_status_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
     assert (finding.item, finding.state) == ("beta: open transfers", FindingSeverity.WARNING)
-    assert list(transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
+    assert list(transfer_status_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
 
 
 def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfer_row import OwnershipProof
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredTaskEndTracker
+from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 

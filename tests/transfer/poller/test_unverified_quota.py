@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import accept_or_reject_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import OwnershipProof
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof
 from gridbridge.model.transfer_message import (
     MOST_REASON,
     DesiredLocalJobState,

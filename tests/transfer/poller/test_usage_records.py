@@ -15,13 +15,13 @@ from gridbridge.model.published import PublishedAccountingProgress
 from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.usage_records import RemoteUsageService
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.store import usage_rows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows

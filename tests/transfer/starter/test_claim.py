@@ -7,7 +7,12 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model import transfer_route
-from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_valid_claim_name, split_claim
+from gridbridge.model.transfer.claim_and_guard import (
+    FOLDER,
+    claim_key_file,
+    is_valid_claim_name,
+    split_claim,
+)
 from gridbridge.model.transfer_message import (
     StarterPhase,
     TransferMessage,
@@ -15,8 +20,8 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.transfer.starter.first_transfer_note import write_first_transfer_note
-from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+from gridbridge.transfer.starter.first_note_and_guard import write_first_transfer_note
+from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 

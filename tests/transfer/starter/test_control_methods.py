@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import control_method_intents, control_methods, starter
+from gridbridge.transfer.starter import task_notes, control_methods, starter
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
@@ -106,8 +106,8 @@ def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_res
 def test_a_job_resumed_while_its_inputs_are_carried_is_released(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def suspend_and_resume() -> None:
         control_methods.note_local_job_suspended(place.task())
-        control_method_intents.note_method_intent(
-            place.task().private, DesiredLocalJobState.RUNNING, control_method_intents.boot_clock_sort_key(-1)
+        task_notes.note_method_intent(
+            place.task().private, DesiredLocalJobState.RUNNING, task_notes.boot_clock_sort_key(-1)
         )
 
     carries(monkeypatch, suspend_and_resume)
@@ -119,7 +119,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(place: Place, mo
 def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
     """What was wished before the release is old by then."""
     qalter = place.folder / "bin/qalter"
-    key = control_method_intents.boot_clock_sort_key()[0]
+    key = task_notes.boot_clock_sort_key()[0]
     note = f"{place.task().private}/asked.{key}.7.suspended"
     qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
 
@@ -142,7 +142,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
         method = methods.submit(control_methods.terminate_local_job, place.task())
         until(
-            lambda: control_method_intents.is_termination_check_running(place.task().private),
+            lambda: task_notes.is_termination_check_running(place.task().private),
             "home to be asked",
             10,
             0.01,
@@ -159,7 +159,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
 
 def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
     """One that was killed keeps nothing back, nor whoever has its number by now."""
-    start, pid = control_method_intents.process_start_ticks_and_pid(os.getpid())
+    start, pid = task_notes.process_start_ticks_and_pid(os.getpid())
     for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
         (place.folder / "tmp/.gridbridge" / name).touch()
 

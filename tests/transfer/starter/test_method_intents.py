@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import control_method_intents, control_methods
+from gridbridge.transfer.starter import task_notes, control_methods
 from gridbridge.transfer.starter.local_task import LocalTask
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -21,7 +21,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 
 def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
     """Do what a method does whose shell began then."""
-    control_method_intents.note_method_intent(task.private, desired, order)
+    task_notes.note_method_intent(task.private, desired, order)
     task.note_done("intent")
 
 
@@ -76,7 +76,7 @@ def test_no_note_but_the_last_is_kept(place: Place) -> None:
 def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(place: Place) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while control_method_intents.boot_clock_sort_key() <= control_method_intents.process_start_ticks_and_pid(first.pid):
+    while task_notes.boot_clock_sort_key() <= task_notes.process_start_ticks_and_pid(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
@@ -84,7 +84,7 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 
     assert [*statuses, first.returncode] == [0, 0]
     assert (
-        control_method_intents.desired_state_in_note(control_method_intents.newest_intent_note(place.task().private))
+        task_notes.desired_state_in_note(task_notes.newest_intent_note(place.task().private))
         == RUNNING
     )
 
@@ -106,23 +106,23 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 ) -> None:
     """The service's clock is not the one that orders methods."""
     task = place.task()
-    note(task, SUSPENDED, control_method_intents.boot_clock_sort_key(10))
+    note(task, SUSPENDED, task_notes.boot_clock_sort_key(10))
 
-    task.learn(RUNNING, control_method_intents.boot_clock_sort_key(10 - later_s))
+    task.learn(RUNNING, task_notes.boot_clock_sort_key(10 - later_s))
 
     assert (
-        control_method_intents.desired_state_in_note(control_method_intents.newest_intent_note(task.private))
+        task_notes.desired_state_in_note(task_notes.newest_intent_note(task.private))
         == expected
     )
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
-    ours = control_method_intents.process_start_ticks_and_pid(os.getpid())
+    ours = task_notes.process_start_ticks_and_pid(os.getpid())
 
     assert (
-        control_method_intents.process_start_ticks_and_pid(os.getppid())[0]
+        task_notes.process_start_ticks_and_pid(os.getppid())[0]
         <= ours[0]
-        <= control_method_intents.boot_clock_sort_key()[0]
+        <= task_notes.boot_clock_sort_key()[0]
     )
     assert ours[1] == os.getpid()
 
@@ -130,7 +130,7 @@ def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
 def test_nothing_was_seen_later_than_now(age_s: float) -> None:
     """Else no method would be heard until then."""
-    assert control_method_intents.boot_clock_sort_key(age_s)[0] <= control_method_intents.boot_clock_sort_key()[0]
+    assert task_notes.boot_clock_sort_key(age_s)[0] <= task_notes.boot_clock_sort_key()[0]
 
 
 @pytest.mark.parametrize(("seen", "before", "after"), [(SUSPENDED, "r", "hs"), (RUNNING, "hs", "r")])
@@ -153,7 +153,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
     place.start_away()
     see(place, RUNNING, age_s=30)
     control_methods.note_local_job_suspended(place.task())
-    note(place.task(), SUSPENDED, control_method_intents.boot_clock_sort_key())
+    note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key())
 
     place.step()
 
@@ -163,7 +163,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
 def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, control_method_intents.boot_clock_sort_key(30))
+    note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key(30))
     place.step()
     see(place, RUNNING, age_s=20)
 
@@ -173,7 +173,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
 
 
 def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(place: Place) -> None:
-    note(place.task(), SUSPENDED, control_method_intents.boot_clock_sort_key(30))
+    note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key(30))
     place.step()
     held = place.away()
     see(place, RUNNING)
@@ -225,7 +225,7 @@ def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
 def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, control_method_intents.boot_clock_sort_key())
+    note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key())
     spool = place.folder / "spool"
     spool.rename(place.folder / "away")
     with pytest.raises(GridbridgeError):

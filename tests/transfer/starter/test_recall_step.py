@@ -8,7 +8,7 @@ from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import recall_step
+from gridbridge.transfer.starter import task_return_home
 from tests.transfer.starter.cells import UNDEFER, Place
 
 WHY = "recalled from beta: it waited long"
@@ -24,7 +24,7 @@ def recalled(place: Place) -> Place:
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_step, "SETTLE_S", 0)
+    monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
 
 
 def test_a_job_is_held_and_looked_at_again_before_it_is_deleted(recalled: Place) -> None:
@@ -144,8 +144,8 @@ def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_
 
     monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
     # it is listed still
-    monkeypatch.setattr(recall_step, "_confirm", lambda *_: recall_step.CONFIRM_S)
-    assert recalled.step().split()[:2] == ["again", str(recall_step.CONFIRM_S)]
+    monkeypatch.setattr(task_return_home, "_confirm", lambda *_: task_return_home.CONFIRM_S)
+    assert recalled.step().split()[:2] == ["again", str(task_return_home.CONFIRM_S)]
     recalled.decide(**verdict, reason="beta says so")
 
     assert recalled.step() == answer
@@ -157,7 +157,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
 ) -> None:
     """The deletion killed it; a fault of its own is its end."""
-    monkeypatch.setattr(recall_step, "SETTLE_S", 0)
+    monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
     remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
 
     def start_and_delete(*words: Any) -> bool | None:

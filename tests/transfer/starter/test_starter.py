@@ -21,7 +21,12 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
 )
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.starter_shell_answers import EARLY_S, UNABLE, end_without_route, retry_step_later
+from gridbridge.transfer.starter.starter_step_and_answers import (
+    EARLY_S,
+    UNABLE,
+    end_without_route,
+    retry_step_later,
+)
 from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
 

@@ -1,12 +1,12 @@
 """Parses the XML output of Grid Engine's clients: lists, jobs, and any short document."""
 
-from gridbridge.batch.gridengine.parse.details import (
+from gridbridge.batch.gridengine.parse.qstat_xml import (
     parse_array_concurrency_limits,
     parse_begun_tasks,
     parse_job_detail,
     parse_unix_groups_and_ckpts,
 )
-from gridbridge.batch.gridengine.parse.documents import (
+from gridbridge.batch.gridengine.parse.qstat_xml import (
     QUEUE,
     for_each_listed_job_and_queue,
     free_parsed_element,
@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.parse.documents import (
     parse_short_xml,
     require_job_list,
 )
-from gridbridge.batch.gridengine.parse.lists import (
+from gridbridge.batch.gridengine.parse.qstat_xml import (
     BATCH,
     FIXED,
     TRUE,

@@ -1,16 +1,35 @@
 """Policy demand: add nodes for waiting tasks, or remove nodes that no task needs."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from gridbridge.decisions.elastic.demand.free_capacity import (
+    capacity_of_arriving_nodes,
+    capacity_of_typical_node,
+    collect_cell_placement_rules,
+    free_capacity_of_open_hosts,
+    full_capacity_of_unopened_hosts,
+    requested_host_patterns,
+)
+from gridbridge.decisions.elastic.demand.new_node_offers import (
+    AS_USUAL,
+    PoolOrStandbyOffer,
+    offer_new_nodes_by_pool,
+    offer_standby_hosts,
+)
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_count_limits_at_hour
+from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
+from gridbridge.decisions.elastic.demand.task_packing import CellPlacementRules, HostBlocks
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
     count_expected_and_unready_hosts,
     elapsed_s,
     nodes_by_name_without_standby,
 )
-from gridbridge.decisions.elastic.demand import completion_times, node_budget
-from gridbridge.decisions.elastic.demand.demand_round_context import DemandPolicyRoundFacts, compute_demand_round_facts
+from gridbridge.decisions.elastic.demand import waiting_tasks_as_demand, scale_down
 from gridbridge.decisions.elastic.demand.free_capacity import (
     full_capacity_by_transfer_queue,
     full_capacity_of_unopened_hosts,
@@ -32,7 +51,7 @@ from gridbridge.decisions.elastic.demand.scale_up import (
 )
 from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, pack_tasks_with_alternative_needs
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import FreeHostCapacity, HostBlocks
+from gridbridge.decisions.elastic.demand.task_packing import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
     StartableTasksOfEqualRequests,
     demand_without_stuck_jobs,
@@ -52,6 +71,60 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandPolicyRoundFacts:
+    """The cell, rules, free capacity and new-node offers of one round."""
+
+    situation: BalanceSituation
+    rules: BalanceSection
+    demand: DemandPolicySection
+    pools: Mapping[str, NodePoolSection]
+    placement: CellPlacementRules
+    offers: tuple[PoolOrStandbyOffer, ...]
+    there: HostBlocks  # free capacity of hosts that accept tasks now
+    rooms: HostBlocks  # `there`, with the capacity of arriving nodes
+    arriving: int  # slots of arriving nodes
+    order: tuple[str, ...]  # node names in the order of removal
+    least: int
+    most: int
+
+
+def compute_demand_round_facts(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
+) -> DemandPolicyRoundFacts:
+    """Compute the facts from which policy demand decides a round."""
+    placement = collect_cell_placement_rules(situation, rules.queue)
+    patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
+    order = rank_nodes_for_removal(situation, pools, demand)
+    usual = capacity_of_typical_node(situation, placement, patterns)
+    pool_offers = offer_new_nodes_by_pool(situation, pools, placement, patterns, usual, demand)
+    rooms = {offer.name: offer.room for offer in pool_offers}
+    if usual is not None:
+        rooms.setdefault(AS_USUAL, usual)
+    standing_rooms = free_capacity_of_open_hosts(situation, placement, patterns, tuple(reversed(order)))
+    poolless = (node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms)
+    own = full_capacity_of_unopened_hosts(situation, (*poolless, *(situation.standby or ())), placement, patterns)
+    arriving = capacity_of_arriving_nodes(situation, rooms, own, demand.boot_timeout_s)
+    least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
+    return DemandPolicyRoundFacts(
+        situation=situation,
+        rules=rules,
+        demand=demand,
+        pools=pools,
+        placement=placement,
+        offers=(*offer_standby_hosts(situation, own, placement), *pool_offers),
+        there=standing_rooms,
+        rooms=(*standing_rooms, *arriving),
+        arriving=sum(len(names) * room.free for room, names in arriving),
+        order=order,
+        least=least,
+        most=most,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +162,9 @@ def plan_balance_by_demand(
         return replace(plan, verdict=BalancePlanReason.NO_MAXIMUM)
     if are_too_many_hosts_unready(situation):
         return replace(plan, verdict=BalancePlanReason.UNREADY)
-    if unpaid := node_budget.idle_nodes_beyond_month_budget(situation, rules, demand, pools, context.order):
+    if unpaid := scale_down.idle_nodes_beyond_month_budget(situation, rules, demand, pools, context.order):
         return replace(plan, verdict=BalancePlanReason.MONTH_SPENT, remove=unpaid)
-    if dear := node_budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
+    if dear := scale_down.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
         return replace(plan, verdict=BalancePlanReason.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, context, packed, pending_shapes)
@@ -257,7 +330,7 @@ def _patient(
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
                 return replace(plan, verdict=BalancePlanReason.SOON), []
-            ripe = completion_times.first_tasks_for_slots(ripe, slot_s / within_s - slots)
+            ripe = waiting_tasks_as_demand.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
     unserved = list[tuple[StartableTasksOfEqualRequests, int]]()
     transfer_queues = _elsewhere(context)
@@ -285,17 +358,17 @@ def _slot_s(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEq
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # the owners of the running tasks are unknown
     begun = (tasks for instance in usable for tasks in instance.begun)
-    running_s = completion_times.running_tasks_slot_seconds_left(begun, situation.runtimes, situation.now)
-    waiting_s = completion_times.waiting_tasks_slot_seconds(demand, situation.runtimes)
+    running_s = waiting_tasks_as_demand.running_tasks_slot_seconds_left(begun, situation.runtimes, situation.now)
+    waiting_s = waiting_tasks_as_demand.waiting_tasks_slot_seconds(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(context: DemandPolicyRoundFacts) -> completion_times.TransferQueueSlotsAndDelays:
+def _elsewhere(context: DemandPolicyRoundFacts) -> waiting_tasks_as_demand.TransferQueueSlotsAndDelays:
     situation = context.situation
     rooms = full_capacity_by_transfer_queue(
         situation, context.placement, requested_host_patterns(row.shape for row in situation.cell.waiting)
     )
-    return completion_times.TransferQueueSlotsAndDelays(
+    return waiting_tasks_as_demand.TransferQueueSlotsAndDelays(
         situation.elsewhere, situation.elsewhere_free, rooms, context.placement
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+from gridbridge.decisions.elastic.demand.task_packing import (
     BUILT_IN,
     CellPlacementRules,
     FreeHostCapacity,
@@ -15,9 +15,12 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     merge_hosts_of_equal_capacity,
     parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.request_expressions import drop_domains_from_expression, request_expression_matches
+from gridbridge.decisions.elastic.demand.task_requirements import (
+    drop_domains_from_expression,
+    request_expression_matches,
+)
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell_configuration import ARCH, CellConfiguration
+from gridbridge.model.elastic.grid_engine_cell import ARCH, CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
@@ -25,7 +28,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,

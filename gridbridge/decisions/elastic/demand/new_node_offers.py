@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.demand import node_budget
+from gridbridge.decisions.elastic.demand import scale_down
 from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
-from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes, node_price_at_hour
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
+    hourly_cost_of_nodes,
+    node_price_at_hour,
+)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+from gridbridge.decisions.elastic.demand.task_packing import (
     CellPlacementRules,
     FreeHostCapacity,
     count_task_pieces_fitting_host,
@@ -25,7 +28,7 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.cell_configuration import ANYBODY, CellConfiguration, ConsumableKind
+from gridbridge.model.elastic.grid_engine_cell import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import STANDBY
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -285,7 +288,7 @@ def new_node_limits_by_budgets(
 
     The cost of present nodes is subtracted from the budgets first.
     """
-    month = node_budget.remaining_month_budget(situation, demand)
+    month = scale_down.remaining_month_budget(situation, demand)
     paid = hourly_cost_of_nodes((node.pool for node in situation.nodes if node.counts), pools, situation.local_now)
     on_way = sum(node.state.is_coming for node in situation.nodes)
     room = most - nodes
@@ -296,7 +299,7 @@ def new_node_limits_by_budgets(
         hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=None
         if month is None
-        else month - node_budget.remaining_month_cost_of_nodes(situation, rules, demand, pools, least),
+        else month - scale_down.remaining_month_cost_of_nodes(situation, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )
 

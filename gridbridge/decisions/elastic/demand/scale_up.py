@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.demand.new_node_offers import (
 )
 from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, split_by_parallel_environment
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+from gridbridge.decisions.elastic.demand.task_packing import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.advance_reservations import parse_advance_reserved_slots, query_advance_reserved_slots
+from gridbridge.batch.gridengine.cell_configuration_reader import (
+    parse_advance_reserved_slots,
+    query_advance_reserved_slots,
+)
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

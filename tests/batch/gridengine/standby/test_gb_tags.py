@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.gridengine import cell_host_tags
+from gridbridge.batch.gridengine import execution_hosts
 
 TOLD = """<?xml version='1.0'?>
 <qhost xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qhost/qhost.xsd">
@@ -23,4 +23,4 @@ VALUE = "<resourcevalue name='gb_tags' dominance='hf'>{}</resourcevalue>"
     ],
 )
 def test_a_host_has_the_tags_of_its_value(value: str, expected: dict[str, tuple[str, ...]]) -> None:
-    assert cell_host_tags.parse_cell_host_tags(TOLD.format(value).encode()) == expected
+    assert execution_hosts.parse_cell_host_tags(TOLD.format(value).encode()) == expected

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
+from gridbridge.elastic.acts.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection

@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     select_attempts_still_alive,
     select_attempts_with_conflicting_ends,
 )
-from gridbridge.decisions.campaigns.cycle_plan_transactions import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -27,7 +27,10 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason, TaskDeletionMark
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    NikitaDeletionReason,
+    TaskDeletionMark,
+)
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,12 +8,12 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting_file import settle_job_end
+from gridbridge.batch.gridengine.status import settle_job_end
 from gridbridge.batch.oar.oar_output import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end, outcome_of_task_nikita_deleted
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionReason
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.job import JobEnd, JobKillReason
 from gridbridge.model.remote_job_accounting import JobRunAccounting
 

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
-from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     find_given_up_conflicting_ends,
     select_clusters_declared_lost,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist import repeat_event_with_longer_pause
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+    repeat_event_with_longer_pause,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -35,7 +37,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

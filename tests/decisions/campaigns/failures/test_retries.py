@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.task_retries import (
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
     choose_clusters_retry_avoids,
     list_walltime_overrun_clusters,
     map_tasks_to_failed_clusters,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import update_success_records
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import ClusterClosureOrProbe
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     ArrayTasksInSameState,
     NikitaSituation,

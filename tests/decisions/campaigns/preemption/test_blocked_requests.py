@@ -16,8 +16,11 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
     recheck_preemption,
     requests_with_recent_preemption,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import ArrayTaskDeletion, NikitaDeletionReason
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayTaskDeletion,
+    NikitaDeletionReason,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     CampaignArrayJob,
     CellRequestsAndResources,
     QueueInstanceResources,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.task_preemption_planning import choose_preemption_victims, list_lacking_resources
-from gridbridge.model.campaigns.preemption import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     BlockedLocalRequest,
     PreemptibleTask,
     QueueInstanceResources,

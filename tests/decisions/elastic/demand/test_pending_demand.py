@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import startable_demand_and_refusals
 from gridbridge.model.elastic.balance_plan import NewNodeOrRemovalRefusalCause
-from gridbridge.model.elastic.cell_configuration import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellResourceDefinition,
     ConsumableKind,
     ParallelEnvironment,
     ParallelSlotDistribution,
 )
-from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full
 

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan, explain_no_new_node_or_removal
+from gridbridge.decisions.elastic.balancer_round_reports import (
+    describe_balance_plan,
+    explain_no_new_node_or_removal,
+)
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.cell_configuration import CellQueue
+from gridbridge.model.elastic.grid_engine_cell import CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan

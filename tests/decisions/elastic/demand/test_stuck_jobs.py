@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
+from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceSituation,
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import (
+from gridbridge.model.elastic.grid_engine_cell import (
     GridEngineUserList,
     JobAccessIdentity,
     ParallelEnvironment,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
+from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -19,9 +19,13 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import ParallelEnvironment, ParallelSlotDistribution, parse_cell_queue
+from gridbridge.model.elastic.grid_engine_cell import (
+    ParallelEnvironment,
+    ParallelSlotDistribution,
+    parse_cell_queue,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
+from gridbridge.model.elastic.grid_engine_cell import CellHost
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.published_balancer_figures import count_balancer_round_figures
+from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell_configuration import parse_cell_queue
+from gridbridge.model.elastic.grid_engine_cell import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting

@@ -7,18 +7,22 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_plan_sentence import explain_no_new_node_or_removal
+from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.cell_configuration import (
+from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     ParallelSlotDistribution,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, RunningTaskGroup, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import (
+    QueueInstance,
+    RunningTaskGroup,
+    WaitingJobGroup,
+)
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan

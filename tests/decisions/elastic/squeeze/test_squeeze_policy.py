@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.host_power_steps import describe_standby_or_wake_plan, standby_and_wake_steps_of_plan
+from gridbridge.decisions.elastic.host_standby_and_waking import (
+    describe_standby_or_wake_plan,
+    standby_and_wake_steps_of_plan,
+)
 from gridbridge.decisions.elastic.standby_host_policy import (
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
-from gridbridge.decisions.elastic.working_host_reserve import HostAcceptingTasks, StartableStandardRequestCount
-from gridbridge.elastic.balancer.round_decision import drop_acts_replaced_by_squeeze
+from gridbridge.decisions.elastic.standby_host_policy import (
+    HostAcceptingTasks,
+    StartableStandardRequestCount,
+)
+from gridbridge.elastic.balancer.balancer_round_decision import drop_acts_replaced_by_squeeze
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
@@ -23,7 +29,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
     HostTagsAndMovableTasks,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.cluster_offers_for_request import drop_unoffered_soft_requests
+from gridbridge.decisions.transfer.request_mapping import drop_unoffered_soft_requests
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster

@@ -17,19 +17,19 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 AS_USER = "gridbridge.privileged.as_user"
 SEND = {
-    "intended": "privileged/arrays/send_arrays.py:_submit_at",
+    "intended": "privileged/send_arrays.py:_submit_at",
     "submitted there": "batch/oar/submit.py:_read_answer",
     "the answer is lost": "campaigns/store/root_ledger.py:submitted",
-    "noted": "privileged/arrays/send_arrays.py:release",
+    "noted": "privileged/send_arrays.py:release",
     "released there": "batch/oar/submit.py:release_arrays",
-    "not told": "privileged/arrays/array_send_progress.py:line",
+    "not told": "privileged/as_user_array_arguments.py:line",
 }
 DELETE = {
-    "asked": "privileged/arrays/campaign_owner_cluster_calls.py:act",
+    "asked": "privileged/campaign_owner_cluster_calls.py:act",
     "looked at": "batch/oar/submit.py:delete_array",
-    "not told": "privileged/arrays/as_user_array_verbs.py:_leave",
+    "not told": "privileged/as_user_array_verbs.py:_leave",
 }
-FILES = "privileged/arrays/,privileged/owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
+FILES = "privileged/arrays/,privileged/acting_as_owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"

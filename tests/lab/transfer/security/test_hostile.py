@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.local_task_ownership import MOST_UNPROVED
+from gridbridge.decisions.transfer.transfers_in_job_lists import MOST_UNPROVED
 from tests.lab.configured import configured
 from tests.lab.delta import FAR
 from tests.lab.grid import Grid

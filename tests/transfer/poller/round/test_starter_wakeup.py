@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool

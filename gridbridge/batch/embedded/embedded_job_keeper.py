@@ -1,0 +1,197 @@
+"""A keeper starts a waiting job, supervises it to its end, and then takes the next job.
+
+There is no scheduler. Every command that changes something starts a keeper if a job could start,
+and so does each keeper that has started a job. Starting a job is one transaction: the job is the
+first in turn, its slots are free, its keeper holds its lock, and its first process is ready. A
+keeper that finds no job to start ends.
+"""
+
+import math
+import os
+import select
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Container
+from contextlib import suppress
+
+from gridbridge.batch.embedded import living_job_processes, job_start_and_queue_methods
+from gridbridge.batch.embedded import embedded_job_control as limits
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.job_start_and_queue_methods import embedded_job_private_folder
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.job_start_and_queue_methods import (
+    SCRIPT,
+    TMPDIR,
+    EmbeddedJobFirstProcess,
+    EmbeddedJobStartFailure,
+)
+
+AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
+LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
+RETRY_S = 1.0  # pause before an end is written to a full disk again
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job but not its keeper
+
+
+def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
+    """Start and supervise one job after another until no job can start."""
+    for number in SPARED:
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        opened = job_start_and_queue_methods.open_embedded_transfer_queues(database)
+        if not database.next_to_start(opened):
+            return
+        if started := _start(database, opened):
+            start_embedded_keeper_if_needed(database)
+            _see_through(database, *started)
+
+
+def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
+    """Start a keeper if a job could start, and preempt tasks if that frees its slots.
+
+    A failure is ignored, since the next command tries again.
+    """
+    with suppress(OSError, sqlite3.OperationalError):
+        if database.next_to_start() or job_start_and_queue_methods.open_embedded_transfer_queues(database):
+            living_job_processes.start_embedded_daemon(database.folder, "keep")
+        limits.preempt_embedded_tasks(database)
+
+
+def remove_embedded_job_folder(folder: str, job: int) -> None:
+    """Remove a job's private folder."""
+    shutil.rmtree(embedded_job_private_folder(folder, job), ignore_errors=True)
+
+
+def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
+    """Start the next waiting job; None if no job can start."""
+    child = None
+    try:
+        with database.change():
+            job = database.next_to_start(opened)
+            child = _make_ready(database, job) if job else None
+    except BaseException:
+        if child:
+            child.abandon()
+        raise
+    if not (job and child):
+        return None
+    if trouble := child.let_go():
+        _put_into_error(database, job, child, trouble)
+        return None
+    return job, child
+
+
+def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str) -> None:
+    """Put a job into error state because its shell could not be executed."""
+    with database.change():
+        os.waitpid(child.pid, 0)
+        database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
+    database.keepers.let_go(job.id)
+    remove_embedded_job_folder(database.folder, job.id)
+
+
+def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
+    """Prepare a job's first process and record the job as running; None if that fails."""
+    database.keepers.take(job.id)
+    try:
+        _furnish(database, job)
+        argv, environment = job_start_and_queue_methods.embedded_job_command_line(database, job)
+        child = EmbeddedJobFirstProcess(job, embedded_job_private_folder(database.folder, job.id), argv, environment)
+    except EmbeddedJobStartFailure as error:
+        database.set(job.id, error=str(error))
+        database.keepers.let_go(job.id)
+        remove_embedded_job_folder(database.folder, job.id)
+        return None
+    database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason="")
+    return child
+
+
+def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+    private = embedded_job_private_folder(database.folder, job.id)
+    shutil.rmtree(private, ignore_errors=True)  # left by a keeper killed before the job start
+    os.makedirs(f"{private}/{TMPDIR}")
+    with open(f"{private}/{SCRIPT}", "wb") as file:
+        file.write(database.script(job))
+    if job.at:
+        job_start_and_queue_methods.write_embedded_execd_files(job, private)
+
+
+def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
+    """Wait for a job's end and account for it.
+
+    The process is reaped within the transaction: while the job is recorded as running, its pid
+    can't be reused, so that signals reach only this job. The keeper waits while the disk is full,
+    but gives up if the cluster's folder was removed.
+    """
+    limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
+    _await_end(database, job, child, limits)
+    job_start_and_queue_methods.run_embedded_queue_method(database, job, "epilog")
+    end = None
+    while True:
+        try:
+            with database.change():
+                end = end or _reap(child)
+                now = database.job(job.id)
+                is_over = _end(database, now, limits.judge(now, end))
+            break
+        except sqlite3.OperationalError as error:
+            if not database.is_there():
+                return
+            sys.stderr.write(f"job {job.id}: its end waits: {error}\n")
+            time.sleep(RETRY_S)
+    if is_over:
+        database.keepers.let_go(job.id)
+        remove_embedded_job_folder(database.folder, job.id)
+
+
+def _await_end(
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
+) -> None:
+    """Wait until a job's first process has ended, without reaping it.
+
+    During a transfer queue's job the load sensor is called periodically, as execd does. The sensor
+    sees to it that the service runs and delivers the job's end.
+    """
+    wait_s = LOAD_REPORT_S if job.at else limits.wait_s
+    end = os.pidfd_open(child.pid)
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
+        if job.at:
+            job_start_and_queue_methods.call_embedded_load_sensor(database, job)
+        else:
+            limits.look()
+            wait_s = limits.wait_s
+    os.close(end)
+
+
+def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
+    """Account for an ended job, or requeue it; a starter's status 99 means rerun, 100 error.
+
+    False if the job was requeued: its folder and lock may then belong to the next keeper.
+    """
+    private = embedded_job_private_folder(database.folder, job.id)
+    if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
+        database.account_for(job, end)
+        return True
+    database.put_back(job, job_start_and_queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else "")
+    remove_embedded_job_folder(database.folder, job.id)  # before another keeper can restart the job
+    database.keepers.let_go(job.id)
+    return False
+
+
+def _reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
+    """Kill the rest of the job's process group; return how its first process ended."""
+    os.killpg(child.pid, signal.SIGKILL)
+    _, status, usage = os.wait4(child.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return EmbeddedJobEnd(
+        exit_status=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        user_s=usage.ru_utime,
+        system_s=usage.ru_stime,
+        max_rss_kb=usage.ru_maxrss,
+    )

@@ -1,0 +1,409 @@
+"""Stores the jobs and the accounting of an embedded cluster in one SQLite file."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gridbridge.batch.embedded import living_job_processes
+from gridbridge.batch.embedded.embedded_cluster_rows import (
+    EmbeddedArrayTaskEnd,
+    EmbeddedJob,
+    EmbeddedJobEnd,
+    EmbeddedJobRequest,
+    EmbeddedTransferQueue,
+)
+from gridbridge.batch.embedded.embedded_program_calls import OWN
+from gridbridge.batch.embedded.living_job_processes import EmbeddedJobKeeperLocks
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.key_settings import OBJECT_NAME
+
+FILE = "jobs.db"
+PATIENCE_S = 10.0  # lock timeout; transactions take milliseconds
+TABLES = """
+CREATE TABLE cluster (slots INTEGER NOT NULL);
+CREATE TABLE queue (
+    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
+    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
+);
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    shell BLOB NOT NULL, cwd BLOB NOT NULL, output BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL,
+    held INTEGER NOT NULL, error BLOB NOT NULL DEFAULT x'',
+    pid INTEGER NOT NULL DEFAULT 0, birth BLOB NOT NULL DEFAULT x'', started_at REAL,
+    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,
+    wanted BLOB NOT NULL DEFAULT x'', pinned BLOB NOT NULL DEFAULT x'',
+    at BLOB NOT NULL DEFAULT x'', restarted INTEGER NOT NULL DEFAULT 0,
+    reason BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0, walltime_s INTEGER NOT NULL DEFAULT 0,
+    yields INTEGER NOT NULL DEFAULT 0, way_at REAL
+);
+CREATE INDEX startable ON job (yields, id) WHERE pid = 0 AND held = 0 AND error = x'';
+CREATE INDEX running ON job (id) WHERE pid > 0;
+CREATE INDEX job_name ON job (name);
+CREATE INDEX job_array ON job (array) WHERE array > 0;
+CREATE TABLE script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE ended (
+    id INTEGER PRIMARY KEY, name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
+    ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
+    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL,
+    killed_for BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX ended_array ON ended (array) WHERE array > 0;
+"""
+STEPS = (TABLES,)  # schema changes, one for each version
+VERSION = len(STEPS)
+MOST_JOBS = 2**63 - 1  # SQLite's largest integer
+END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
+ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
+TASKS = (
+    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - the same
+    " WHERE array = ? AND array > 0 ORDER BY place"
+)
+STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
+ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
+ORDERED = " ORDER BY id"
+IN_TURN = " ORDER BY yields, id LIMIT 1"
+OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
+SECONDS = 365 * 86400  # the longest walltime
+MOST = 2**31 - 1  # largest number of slots or waiting jobs
+MOST_TASKS = 100_000  # most tasks of an array
+LOST = "its keeper died: nobody saw its end"
+
+
+def decode_sqlite_text(content: bytes) -> str:
+    """Decode a text that SQLite stores as bytes."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def encode_for_sqlite(value: object) -> object:
+    """Encode a text as bytes, and leave other values as they are."""
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+def decode_from_sqlite(value: Any) -> Any:
+    """Decode a value from SQLite: bytes become text."""
+    return decode_sqlite_text(value) if isinstance(value, bytes) else value
+
+
+def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
+    """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
+    path = f"{folder}/{FILE}"
+    if create:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    elif not os.path.exists(path):
+        raise StateError(f"{folder}: no cluster here")
+    if os.stat(folder).st_uid != os.getuid():
+        raise StateError(f"{folder}: only its owner's jobs run here")
+    db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StateError(f"{path}: made by a newer gridbridge")
+    if version == 0 and not create:
+        raise StateError(f"{folder}: no cluster here")
+    if version < VERSION:
+        _upgrade(db)
+    return db
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Upgrade the file to the current version; concurrent calls upgrade it once."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for step in STEPS[version:]:
+            for statement in filter(str.strip, step.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+    """Write the accounting row of an ended job."""
+    row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
+    times = (job.submitted_at, job.started_at, time.time())
+    values = (*row, *times, *map(encode_for_sqlite, end), job.array, job.place)
+    marks = ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
+
+
+def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+    """Return an ended job's account and end, None if there is no accounting row."""
+    if abs(number) > MOST_JOBS:
+        return None
+    row = db.execute(ONE, (number,)).fetchone()
+    return (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:]))) if row else None
+
+
+def read_embedded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
+    """Return the recorded ends of an array's tasks, by index."""
+    rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
+    return [_task(*row) for row in rows]
+
+
+def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedArrayTaskEnd:
+    return EmbeddedArrayTaskEnd(
+        decode_sqlite_text(account), index, wallclock_s, EmbeddedJobEnd(*map(decode_from_sqlite, end))
+    )
+
+
+class EmbeddedRequestRefusal(GridbridgeError):
+    """Raised when an embedded cluster can never satisfy a request."""
+
+
+class NoSuchEmbeddedJob(GridbridgeError):
+    """Raised when no job of this id waits or runs on an embedded cluster."""
+
+
+class EmbeddedJobStore:
+    """One process's connection to the SQLite file; it must not be used after a fork."""
+
+    def __init__(self, folder: str, create: bool = False) -> None:
+        self.folder = folder
+        self._db = open_embedded_job_store_file(folder, create)
+        self.keepers = EmbeddedJobKeeperLocks(f"{folder}/keepers")
+
+    def is_there(self) -> bool:
+        """Say whether the embedded cluster's folder still exists."""
+        return os.path.exists(f"{self.folder}/{FILE}")
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Run a block as one write transaction of the SQLite file."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """Run a block of reads on one snapshot of the file."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("ROLLBACK")
+
+    @property
+    def slots(self) -> int:
+        """The number of the cluster's slots."""
+        return self._number("SELECT slots FROM cluster")
+
+    @slots.setter
+    def slots(self, slots: int) -> None:
+        if not 0 <= slots <= MOST:
+            raise EmbeddedRequestRefusal(f"{slots} slots; 0 to {MOST}")
+        with self.change():
+            self._db.execute("DELETE FROM cluster")
+            self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
+
+    @property
+    def used(self) -> int:
+        """The number of own slots that running and suspended jobs use."""
+        return self.used_in("")
+
+    @property
+    def waiting(self) -> int:
+        """The number of jobs that could start: not held, not in error, no array tasks."""
+        return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - ours
+
+    @property
+    def yielding(self) -> int:
+        """The number of the cluster's slots that preemptible jobs use."""
+        return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
+
+    def add(self, request: EmbeddedJobRequest, owner: str) -> int:
+        """Add a new job or array, and return its id."""
+        with self.change():
+            self._require_room(request)
+            job = self._insert(request, owner, 0, min(1, request.tasks))
+            if request.tasks:
+                self.set(job, array=job)
+            for index in range(2, request.tasks + 1):
+                self._insert(request, owner, job, index)
+            self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
+        return job
+
+    def _insert(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
+        values = {
+            "name": request.name,
+            "account": request.account,
+            "owner": owner,
+            "shell": request.shell,
+            "cwd": request.cwd,
+            "output": request.output,
+            "wanted": request.queue,
+            "slots": request.slots,
+            "held": request.held,
+            "submitted_at": time.time(),
+            "walltime_s": request.walltime_s,
+            "yields": request.yields,
+            "array": array,
+            "place": index,
+        }
+        into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - names of ours
+        job = self._db.execute(into, tuple(map(encode_for_sqlite, values.values()))).lastrowid
+        assert job is not None
+        return job
+
+    def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
+        """Return all waiting and running jobs, one job, or the jobs of a name; oldest first."""
+        if number:
+            return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
+        if name:
+            return self._jobs(f" WHERE name = ?{ORDERED}", encode_for_sqlite(name))
+        return self._jobs(ORDERED)
+
+    def job(self, number: int) -> EmbeddedJob:
+        """Return one job; NoSuchEmbeddedJob if it is gone."""
+        jobs = self.jobs(number) if number else []
+        if not jobs:
+            raise NoSuchEmbeddedJob(f"job {number} does not exist")
+        return jobs[0]
+
+    def tasks(self, array: int) -> list[EmbeddedJob]:
+        """Return the waiting and running tasks of an array, by index."""
+        return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
+
+    def script(self, job: EmbeddedJob) -> bytes:
+        """Return a job's script, which all tasks of an array share."""
+        row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
+        return bytes(row.fetchone()[0])
+
+    def _require_room(self, request: EmbeddedJobRequest) -> None:
+        has = self.require(request.queue)
+        most = has[request.queue] if request.queue else max(has.values())
+        if not 1 <= request.slots <= most:
+            where = f"queue {request.queue}" if request.queue else "the cluster"
+            raise EmbeddedRequestRefusal(f"{request.slots} slots asked for, {where} has {most}")
+        if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
+            raise EmbeddedRequestRefusal(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
+
+    def require(self, queue: str) -> dict[str, int]:
+        """Return the slots of each queue; EmbeddedRequestRefusal if `queue` does not exist."""
+        has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
+        if queue and queue not in has:
+            raise EmbeddedRequestRefusal(f"no queue {queue}; there are {', '.join(has)}")
+        return has
+
+    def queues(self) -> list[EmbeddedTransferQueue]:
+        """Return the embedded cluster's transfer queues, by name."""
+        rows = self._db.execute("SELECT * FROM queue ORDER BY name")
+        return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
+
+    def put_queue(self, queue: EmbeddedTransferQueue) -> None:
+        """Make a transfer queue, or replace its settings."""
+        if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
+            raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
+        for number in (queue.slots, queue.pending_limit):
+            if not 0 <= number <= MOST:
+                raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is not 0 to {MOST}")
+        with self.change():
+            row = tuple(map(encode_for_sqlite, queue))
+            self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
+
+    def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
+        """Return the next job that can start, with the queue in which it starts.
+
+        Each queue is strictly first in, first out, so that later jobs can't starve a job with many
+        slots. Preemptible jobs come after all others. Only the transfer queues in `opened` count.
+        """
+        queues = (queue for queue in self.queues() if queue.name in opened)
+        return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
+
+    def first_for(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
+        """Return the job that a transfer queue would start next if the queue were open."""
+        return self._first(queue.name, queue.slots)
+
+    def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
+        at = "" if queue == OWN else queue
+        job = self.first_in_turn(queue)
+        is_room = job and job.slots <= slots - self.used_in(at)
+        return job._replace(at=at) if job and is_room else None
+
+    def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
+        """Return the first job of a queue, whether enough slots are free or not."""
+        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None)
+
+    def running_to_yield(self) -> list[EmbeddedJob]:
+        """Return the running preemptible jobs, the newest first."""
+        return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
+
+    def used_in(self, at: str) -> int:
+        """Return the used slots of a transfer queue, or the own slots for an empty name."""
+        query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
+        return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
+
+    def set(self, number: int, **values: object) -> None:
+        """Change columns of a job's row in the SQLite file."""
+        columns = ", ".join(f"{column} = ?" for column in values)
+        row = (*map(encode_for_sqlite, values.values()), number)
+        self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
+
+    def remove(self, job: EmbeddedJob) -> None:
+        """Delete a job's row, and its script unless another task of the array needs it."""
+        self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
+        query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
+        if not self._number(query, job.array):
+            self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
+
+    def put_back(self, job: EmbeddedJob, error: str = "") -> None:
+        """Let a transfer queue's job wait again, or wait in error state."""
+        self.set(job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error)
+
+    def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+        """Move a job from the job list to the accounting."""
+        write_embedded_accounting_row(self._db, job, end)
+        self.remove(job)
+
+    def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+        """Return an ended job's account and end; None if there is no record."""
+        return read_embedded_job_end(self._db, number)
+
+    def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
+        """Return the recorded ends of an array's tasks, by index."""
+        return read_embedded_task_ends(self._db, array)
+
+    def lost(self) -> list[EmbeddedJob]:
+        """Return the jobs recorded as running that have neither a keeper nor a process."""
+        return [
+            job
+            for job in self._jobs(" WHERE pid > 0")
+            if not self.keepers.is_kept(job.id) and living_job_processes.unique_process_id(job.pid) != job.birth
+        ]
+
+    def account_for_lost(self) -> Iterable[int]:
+        """Account for the lost jobs, and return their ids.
+
+        A lost job of a transfer queue waits again unless it was deleted: its remote job may live,
+        and the next start adopts that job.
+        """
+        if not self.lost():
+            return ()
+        with self.change():
+            lost = self.lost()
+            for job in lost:
+                if job.at and not job.deleting:
+                    self.put_back(job)
+                else:
+                    self.account_for(job, EmbeddedJobEnd(reason=LOST))
+        return [job.id for job in lost if not job.at or job.deleting]
+
+    def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
+        query = f"SELECT * FROM job{condition}"  # noqa: S608 - of this module's own text
+        return [EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
+
+    def _number(self, query: str, *values: object) -> int:
+        return int(self._db.execute(query, values).fetchone()[0])

@@ -1,0 +1,211 @@
+"""Builds command lines of the embedded cluster's program from values."""
+
+from gridbridge.model.job_request import (
+    YIELDS,
+    JobRequest,
+    JobSpec,
+    is_home_only_resource,
+    split_property_and_sql_relation,
+)
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.errors import ParseError
+from gridbridge.model import key_value_lines
+
+
+Argv = tuple[str, ...]
+OWN = "embedded"  # the queue of the cluster's own slots
+WALLTIME = "h_rt"  # the name of the walltime resource
+
+
+def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
+    """Build the command that submits a held job, with its script on standard input.
+
+    An array uses only the cluster's own slots, because a campaign's task is never transferred to
+    another cluster again.
+    """
+    names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
+    options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
+    return _call(folder, "submit", *names, *options, *(_array(spec) if spec.tasks else ()))
+
+
+def _array(spec: JobSpec) -> Argv:
+    options: Argv = (f"--tasks={spec.tasks}", f"--queue={OWN}")
+    options += tuple(f"--walltime={limit}" for name, limit in spec.request.hard if name == WALLTIME)
+    return (*options, "--yields") if YIELDS in spec.request.types else options
+
+
+def list_cluster_and_jobs_command(folder: EmbeddedClusterAccess) -> Argv:
+    """Build the command that lists the cluster and all its jobs."""
+    return _call(folder, "list")
+
+
+def show_job_command(folder: EmbeddedClusterAccess, job: str) -> Argv:
+    """Build the command that shows one job."""
+    return _call(folder, "list", f"--job={job}")
+
+
+def list_jobs_by_name_command(folder: EmbeddedClusterAccess, name: str) -> Argv:
+    """Build the command that lists the jobs of a name."""
+    return _call(folder, "list", f"--name={name}")
+
+
+def show_job_end_command(folder: EmbeddedClusterAccess, job: str) -> Argv:
+    """Build the command that shows how a job ended."""
+    return _call(folder, "ended", job)
+
+
+def rename_and_release_command(folder: EmbeddedClusterAccess, job: str, name: str) -> Argv:
+    """Build the command that gives a held job its real name and releases it."""
+    return _call(folder, "release", job, f"--name={name}")
+
+
+def show_array_task_ends_command(folder: EmbeddedClusterAccess, array: str) -> Argv:
+    """Build the command that shows the ends of an array's tasks."""
+    return _call(folder, "ended", array, "--tasks")
+
+
+def release_array_command(folder: EmbeddedClusterAccess, array: str, name: str) -> Argv:
+    """Build the command that gives a held array its real name and releases its tasks."""
+    return _call(folder, "release-array", array, f"--name={name}")
+
+
+def delete_array_command(folder: EmbeddedClusterAccess, array: str, indices: str = "") -> Argv:
+    """Build the command that deletes all tasks of an array, or the tasks with some indices."""
+    return _call(folder, "delete-array", array, f"--places={indices}")
+
+
+def job_control_command(folder: EmbeddedClusterAccess, verb: str, job: str) -> Argv:
+    """Build the command that holds, releases, suspends, resumes or deletes a job."""
+    return _call(folder, verb, job)
+
+
+def keep_on_own_slots_command(folder: EmbeddedClusterAccess, job: str, reason: str) -> Argv:
+    """Build the command that restricts a job to the cluster's own slots."""
+    return _call(folder, "stay", job, f"--reason={reason}")
+
+
+def pin_to_queue_command(folder: EmbeddedClusterAccess, job: str, queue: str) -> Argv:
+    """Build the command that restricts a job to one queue, or lifts that restriction."""
+    return _call(folder, "pin", job, f"--queue={queue}")
+
+
+def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
+    """Return why an embedded cluster can't satisfy a request; empty if it can.
+
+    The cluster has only slots, and walltimes for array tasks. Any other limit or resource is
+    refused, because ignoring it would change the job.
+    """
+    ignored = (WALLTIME,) if is_array else ()
+    unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
+    unsupported += [name for clause in request.either for name, _ in clause]
+    unsupported = [split_property_and_sql_relation(name)[0] for name in unsupported]
+    unsupported += ["checkpointing"] if request.checkpoint else []
+    unsupported += ["-notify"] if request.notify else []
+    return f"an embedded cluster has no {', '.join(unsupported)}" if unsupported else ""
+
+
+def _call(folder: EmbeddedClusterAccess, *words: str) -> Argv:
+    return (folder.python, "-I", "-m", "gridbridge.batch.embedded", folder.path, *words)
+
+
+WHOLE = b".\n"
+BETWEEN = b"\n"
+
+
+class PrintedEmbeddedCluster:
+    """The printed state of a whole embedded cluster; all values are text."""
+
+    host: str
+    slots: str
+    used: str
+    waiting: str  # waiting jobs that could start, without campaign tasks
+    yielding: str  # used slots of preemptible jobs
+    queues: str  # transfer queues, `NAME=USED/SLOTS` each
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+class PrintedEmbeddedJob:
+    """The printed state of a waiting or running embedded job."""
+
+    id: str
+    name: str
+    account: str
+    owner: str
+    facts: str  # state facts of model.states
+    state: str  # state letters as in qstat
+    slots: str
+    since: str  # start or submission, in seconds since the epoch
+    error: str  # why the job could not start
+    message: str  # additional message for the owner
+    queue: str  # transfer queue of the running job
+    wanted: str  # requested queue, or the only queue in which the job may start
+    array: str  # id of the job's array
+    place: str  # index in the array
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+class PrintedEmbeddedJobEnd:
+    """The printed end of an embedded job; no status and no signal if nobody saw the end."""
+
+    account: str
+    exit_status: str
+    signal: str
+    reason: str
+    host: str
+    user_s: str
+    system_s: str
+    wallclock_s: str
+    killed_for: str  # value of model.job.JobKillReason; empty: not killed
+    place: str  # index of a task in its array
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
+
+
+def encode_embedded_answer(*blocks: Line) -> bytes:
+    """Encode an answer as blocks of key-value lines with a final point."""
+    return BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
+
+
+def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
+    """Parse the answer of the verb `list`; ParseError if it is incomplete."""
+    blocks = _blocks(answer)
+    if not blocks:
+        raise ParseError("embedded: an answer without its cluster")
+    cluster = PrintedEmbeddedCluster(**key_value_lines.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster)))
+    keys = _keys(PrintedEmbeddedJob)
+    return cluster, [PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys)) for block in blocks[1:]]
+
+
+def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
+    """Parse the answer of the verb `ended`; None if the job's end is unknown."""
+    return next(iter(parse_embedded_task_ends(answer)), None)
+
+
+def parse_embedded_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
+    """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
+    keys = _keys(PrintedEmbeddedJobEnd)
+    return [PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys)) for block in _blocks(answer)]
+
+
+def _blocks(answer: bytes) -> list[bytes]:
+    if not (BETWEEN + answer).endswith(BETWEEN + WHOLE):
+        raise ParseError("embedded: not a whole answer")
+    body = answer.removesuffix(WHOLE)
+    return [block.removesuffix(b"\n") + b"\n" for block in body.split(b"\n\n")] if body else []
+
+
+def _keys(kind: type[Line]) -> tuple[str, ...]:
+    return tuple(kind.__annotations__)
+
+
+def _fill(block: Line, values: dict[str, str]) -> None:
+    for key in _keys(type(block)):
+        setattr(block, key, values.get(key, ""))

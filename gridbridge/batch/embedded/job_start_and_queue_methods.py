@@ -1,0 +1,250 @@
+"""Starts a job's first process in two steps: it prepares and waits, then executes the job's shell.
+
+The job is recorded as running between both steps. If its keeper is killed at any moment, the job
+either still waits or is recorded as running; it never runs without a record. A waiting process ends
+when the keeper's end of its pipe closes.
+"""
+
+import os
+import pwd
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import NoReturn
+from gridbridge.batch.embedded import living_job_processes
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
+from gridbridge.errors import GridbridgeError
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.errors import CommandFailed
+from gridbridge.model.transfer_route import BARE
+from gridbridge.shell.runner import run_program
+
+
+UMASK = 0o022
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+READY, GO = b"+", b"g"
+UNABLE = 127
+READY_LIMIT_S = 5  # shorter than the database's lock timeout of other processes
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
+PATH = "/usr/local/bin:/usr/bin:/bin"
+Program = tuple[tuple[str, ...], dict[str, str]]
+ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals whose action can't be changed
+
+
+class EmbeddedJobStartFailure(GridbridgeError):
+    """Raised when a job's first process can't start, for a reason its owner can correct."""
+
+
+class EmbeddedJobFirstProcess:
+    """A job's first process, as its keeper controls it."""
+
+    def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
+        """Fork the process and wait until it is ready; EmbeddedJobStartFailure if it fails."""
+        line_read, self._line = os.pipe()
+        self._news, news_write = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self._line)
+            _become(job, private, (argv, environment), line_read, news_write)
+        os.close(line_read)
+        os.close(news_write)
+        message = self._hear()
+        if message != READY:
+            self.abandon()
+            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "its first process was killed")
+        self.birth = living_job_processes.unique_process_id(self.pid)
+
+    def _hear(self) -> bytes:
+        """Wait until the process reports that it is ready or has failed, up to a time limit."""
+        poll = select.poll()
+        poll.register(self._news, select.POLLIN)
+        if poll.poll(READY_LIMIT_S * 1000):
+            return os.read(self._news, 4096)
+        os.kill(self.pid, signal.SIGKILL)
+        return f"not ready within {READY_LIMIT_S} s: a filesystem does not answer?".encode()
+
+    def abandon(self) -> None:
+        """Let the waiting process end without running the job."""
+        os.close(self._line)
+        os.close(self._news)
+        os.waitpid(self.pid, os.WNOHANG)
+
+    def let_go(self) -> str:
+        """Let the process execute the job; return the reason of a failure, empty on success."""
+        with suppress(BrokenPipeError):  # the job was deleted before its start
+            os.write(self._line, GO)
+        message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe
+        os.close(self._line)
+        os.close(self._news)
+        return message.decode("utf-8", "replace")
+
+
+def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
+    """Run in the forked child as the job's first process; never return."""
+    try:
+        os.setsid()
+        _prepare(job)
+        os.write(news, READY)
+        if os.read(line, 1) == GO:
+            _execute(private, *program)
+    except OSError as error:
+        os.write(news, f"{error.strerror}: {error.filename or program[0][0]}".encode()[:4096])
+    finally:
+        os._exit(UNABLE)
+
+
+def _execute(private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    with open(f"{private}/{PID}", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
+
+
+def _prepare(job: EmbeddedJob) -> None:
+    os.umask(UMASK)
+    os.chdir(job.cwd)
+    null = os.open("/dev/null", os.O_RDONLY)
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # does not wait for a FIFO's reader
+    os.set_blocking(output, True)
+    for number, end in enumerate((null, output, output)):
+        os.dup2(end, number)
+    for number in signal.valid_signals() - set(ALWAYS):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def embedded_job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return a job's environment variables under Grid Engine's names (qsub(1))."""
+    person = pwd.getpwuid(os.getuid())
+    return {
+        "HOME": person.pw_dir,
+        "USER": person.pw_name,
+        "LOGNAME": person.pw_name,
+        "SHELL": person.pw_shell,
+        "PATH": PATH,
+        "TMPDIR": f"{private}/{TMPDIR}",
+        "HOSTNAME": socket.gethostname(),
+        "ENVIRONMENT": "BATCH",
+        "JOB_ID": str(job.id),
+        "JOB_NAME": job.name,
+        "NSLOTS": str(job.slots),
+        **({"SGE_TASK_ID": str(job.place)} if job.array else {}),
+    }
+
+
+METHOD_S = 60.0  # queue methods limit themselves to much less
+SENSOR_S = 10.0
+PARALLEL = "slots"  # the only parallel environment, of jobs with several slots
+AS_IT_IS = ("utf-8", "surrogateescape")
+NO_REASON = "the starter gave no reason"
+
+
+def embedded_job_private_folder(folder: str, job: int) -> str:
+    """Return the path of a job's private folder."""
+    return f"{folder}/active/{job}"
+
+
+def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
+    """Return the arguments and the environment of a job's first process."""
+    private = embedded_job_private_folder(database.folder, job.id)
+    script = f"{private}/{SCRIPT}"
+    queue = _queue(database, job)
+    if queue is None:
+        return (job.shell, script), embedded_job_environment(job, private)
+    return (f"{queue.methods}/starter", script), embedded_starter_environment(job, private)
+
+
+def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
+    """Run a method of the queue that a job runs in, if it is a transfer queue.
+
+    The exit status is ignored, as shepherd does: a method records a request, which is handled
+    later.
+    """
+    queue = _queue(database, job)
+    if queue is None:
+        return
+    private = embedded_job_private_folder(database.folder, job.id)
+    try:
+        run_program((f"{queue.methods}/{method}",), embedded_starter_environment(job, private), METHOD_S)
+    except CommandFailed:
+        return
+
+
+def write_embedded_execd_files(job: EmbeddedJob, private: str) -> None:
+    """Write the job configuration and environment files that execd writes for a starter."""
+    config = {
+        "cwd": job.cwd,
+        "handle_as_binary": "0",
+        "no_shell": "0",
+        "pe": PARALLEL if job.slots > 1 else "none",
+        "pe_slots": str(job.slots),
+        "h_rt": "INFINITY",
+    }
+    for name, values in (("config", config), ("environment", embedded_job_environment(job, private))):
+        with open(f"{private}/{name}", "wb") as file:
+            file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
+
+
+def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return the environment variables of a starter and its methods (sge_conf(5))."""
+    return embedded_job_environment(job, private) | {
+        "QUEUE": job.at,
+        "RESTARTED": str(job.restarted),
+        "JOB_SCRIPT": f"{private}/{SCRIPT}",
+        "SGE_ACCOUNT": job.account,
+        "SGE_JOB_SPOOL_DIR": private,
+        "SGE_TASK_ID": "undefined",
+        "SGE_STARTER_SHELL_PATH": job.shell,
+        "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
+        "SGE_STDIN_PATH": "/dev/null",
+        "SGE_STDOUT_PATH": job.output,
+        "SGE_STDERR_PATH": job.output,
+    }
+
+
+def read_embedded_starter_error(private: str) -> str:
+    """Return the reason that a starter gave for its job's error state."""
+    try:
+        with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
+            return " ".join(file.read().split()) or NO_REASON
+    except OSError:
+        return NO_REASON
+
+
+def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
+    """Return the transfer queues in which a waiting job could start now.
+
+    The load sensor is called only if such a job waits.
+    """
+    queues = [queue for queue in database.queues() if database.first_for(queue)]
+    values = _load_values(queues[0].methods) if queues else {}
+    return frozenset(queue.name for queue in queues if _is_open(queue, values))
+
+
+def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+    """Call the load sensor of the queue that a job runs in, and ignore its values."""
+    if queue := _queue(database, job):
+        _load_values(queue.methods)
+
+
+def _is_open(queue: EmbeddedTransferQueue, values: dict[str, str]) -> bool:
+    """Say whether the load values are within the thresholds that setup gives such a queue."""
+    prefix = f"gb_{queue.remote.replace('-', '_')}"
+    if values.get(f"{prefix}_up") != "1":
+        return False
+    return not queue.pending_limit or int(values[f"{prefix}_pending"]) < queue.pending_limit
+
+
+def _load_values(methods: str) -> dict[str, str]:
+    """Call the load sensor once (sge_execd(8)), and parse its lines `HOST:NAME:VALUE`."""
+    try:
+        report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
+    except CommandFailed:
+        return {}
+    lines = (line.split(":") for line in report.decode("ascii", "replace").splitlines())
+    return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
+
+
+def _queue(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
+    return next((queue for queue in database.queues() if queue.name == job.at), None)

@@ -1,0 +1,93 @@
+"""Identifies processes by pid and start time, because a pid may be reused (proc(5))."""
+
+import os
+import sys
+from gridbridge.errors import StateError
+from gridbridge.model.transfer_route import BARE
+import fcntl
+import os
+
+
+ENDED = (b"Z", b"X")  # states of an ended process
+START_TIME = 19  # index after the name in /proc/PID/stat; ticks since boot (proc(5))
+PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
+
+
+def boot_and_pid_namespace_id() -> str:
+    """Return the boot id and PID namespace in which this process's pids are valid."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+
+
+def unique_process_id(pid: int) -> str:
+    """Return an id that is unique to a process for ever, empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if fields[0] in ENDED else f"{boot_and_pid_namespace_id()} {fields[START_TIME].decode()}"
+
+
+def signal_job_process_group(pid: int, born: str, number: int) -> None:
+    """Signal a job's process group if its first process still runs.
+
+    Raises StateError if that process was started on another host or in another namespace,
+    where it may still run.
+    """
+    if unique_process_id(pid) == born:
+        os.killpg(pid, number)
+    elif not born.startswith(boot_and_pid_namespace_id()):
+        raise StateError(f"process {pid} was started on another host, or before a reboot")
+
+
+def start_embedded_daemon(folder: str, verb: str) -> None:
+    """Start the embedded cluster's program as a daemon, in its own session.
+
+    Its standard error goes to the cluster's log file.
+    """
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    try:
+        os.chdir("/")
+        log = os.open(f"{folder}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        null = os.open("/dev/null", os.O_RDWR)
+        streams = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((null, log, log))]
+        argv = (sys.executable, *PROGRAM, folder, verb)
+        os.posix_spawn(argv[0], argv, BARE, file_actions=streams, setsid=True)
+    finally:
+        os._exit(0)
+
+
+class EmbeddedJobKeeperLocks:
+    """The file of keeper locks, as one process sees it."""
+
+    def __init__(self, path: str) -> None:
+        self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._ours: set[int] = set()
+
+    def take(self, job: int) -> None:
+        """Lock a job, as its keeper."""
+        fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
+        self._ours.add(job)
+
+    def let_go(self, job: int) -> None:
+        """Unlock a job, as its keeper."""
+        fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
+        self._ours.discard(job)
+
+    def is_kept(self, job: int) -> bool:
+        """Say whether a job has a keeper.
+
+        The test takes a shared lock, so that two concurrent tests don't take each other for a
+        keeper.
+        """
+        if job in self._ours:
+            return True
+        try:
+            fcntl.lockf(self._end, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, job)
+        except OSError:
+            return True
+        fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
+        return False

@@ -1,0 +1,373 @@
+"""Reads a cell's configuration: as a JSON table of qconf(1)'s output, and parsed from that table.
+
+`gridbridge balance snapshot` saves the table, which can also be written by hand: each attribute is
+the text that qconf(1) prints, a number, or a list.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.parse import (
+    count_tasks_in_ranges,
+    for_each_listed_job_and_queue,
+    parse_array_concurrency_limits,
+    parse_unix_groups_and_ckpts,
+)
+from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
+from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.grid_engine_cell import (
+    ACCESS,
+    ARCH,
+    GROUP,
+    LIMITS,
+    MEMORY,
+    CellConfiguration,
+    CellResourceDefinition,
+    ConsumableKind,
+    GridEngineUserList,
+    ParallelEnvironment,
+    ParallelSlotDistribution,
+    RequestedValueComparison,
+    parse_access_lists,
+    parse_cell_queue,
+)
+from gridbridge.model.qconf_attributes import parse_qconf_words
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
+from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.shell.runner import LIST_BYTES
+from collections import Counter
+from collections.abc import Mapping
+from gridbridge.batch.gridengine.parse.qstat_xml import parse_short_xml
+from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.errors import CommandFailed
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+
+Texts: TypeAlias = Mapping[str, str]
+Tables: TypeAlias = Mapping[str, Texts]
+
+COMPLEXES, ENVIRONMENTS, GROUPS = "complexes", "environments", "hostgroups"
+QUEUES, DEFERRED, CAPS, PROMISED = "queues", "deferred", "concurrency", "reservations"
+USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS = "userlists", "projects", "groups", "checkpoints"
+OF_ACCESS = (USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS)
+KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED, *OF_ACCESS)
+SPREADS = {
+    "$pe_slots": ParallelSlotDistribution.ONE_HOST,
+    "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
+    "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
+}
+ACL = "ACL"  # type of user lists that queues check (access_list(5))
+COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
+ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
+MOST_ARRAYS, AT_ONCE = 1000, 100  # most arrays queried for a limit on running tasks; arrays a query
+MOST_JUDGED = 1000  # most jobs queried for group and checkpointing environment
+ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
+NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
+WAITS = re.compile(rb"<state>R?qw</state>")
+ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</tasks>", re.S)
+REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
+
+
+def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
+    """Query a cell's configuration as a table in JSON.
+
+    This costs a call for each host group and environment and five more, and further calls for each
+    hundred waiting arrays, each hundred advance reservations, and each user list. Raises
+    CommandFailed or ParseError if a call fails.
+    """
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
+    table = {
+        COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
+        ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
+        GROUPS: {name: _settings(cell, "-shgrp", name).get("hostlist", "") for name in query_names(cell, "-shgrpl")},
+        QUEUES: {
+            name: {key: settings[key] for key in ATTRIBUTES if key in settings} for name, settings in queues.items()
+        },
+        DEFERRED: sorted(query_deferred_jobs(cell)),
+        CAPS: _task_caps(cell, qstat),
+        PROMISED: dict(query_advance_reserved_slots(cell)),
+    }
+    table |= _access_answers(cell, _layout(table), qstat)
+    return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
+
+
+def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+    """Query the access data of jobs that the cell's queues and environments check, if any.
+
+    Only `qstat -j` shows a job's group and checkpointing environment.
+    """
+    accesses, answers = laid_out.accesses, dict[str, object]()
+    names_groups = False
+    if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
+        user_lists = {name: _settings(cell, "-su", name) for name in lists}
+        shown = ("type", "entries")
+        answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
+        names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
+    if any(access.names_projects for access in accesses):
+        answers[PROJECTS] = _projects(cell)
+    if names_groups or query_names(cell, "-sckptl"):
+        judged = _judged(cell, qstat)
+        answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
+        answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
+    return answers
+
+
+def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
+    """Query the groups and checkpointing environments of the first waiting jobs."""
+    rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
+    numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
+    jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
+    for start in range(0, len(jobs), AT_ONCE):
+        judgements |= parse_unix_groups_and_ckpts(query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE])))
+    return judgements
+
+
+def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
+    """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
+    projects = dict[str, str]()
+
+    def take(row: "_Element") -> None:
+        if project := row.findtext("JB_project"):
+            projects[row.findtext("JB_job_number", "")] = project
+
+    answer = run_client(cell, client_commands.list_job_projects_command(cell), most_bytes=LIST_BYTES)
+    for_each_listed_job_and_queue(answer.checked().stdout, take)
+    return projects
+
+
+def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
+    jobs, caps = waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS], dict[int, int]()
+    for start in range(0, len(jobs), AT_ONCE):
+        caps |= parse_array_concurrency_limits(query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
+    return {str(job): most for job, most in sorted(caps.items())}
+
+
+def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
+    """Return the arrays with more than one waiting task, the largest first.
+
+    `qstat -xml` does not show how many of their tasks may run at once.
+    """
+    task_counts = dict[int, int]()
+    for row in qstat.split(ROW_ENDS):
+        if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
+            tasks = count_tasks_in_ranges(match[2].decode())
+            if tasks > 1:
+                task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
+    return sorted(task_counts, key=lambda job: (-task_counts[job], job))
+
+
+def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
+    """Return the resources to query on hosts: consumables, and resources that jobs request.
+
+    Each reporting host shows its architecture; a host that does not show another resource has no
+    value of it.
+    """
+    named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
+    used = {
+        resource.name
+        for resource in parse_cell_configuration(qconf_table).resources.values()
+        if resource.counted != ConsumableKind.NO
+    }
+    return tuple(sorted(named | used | {ARCH}))
+
+
+def parse_cell_configuration(data: bytes) -> CellConfiguration:
+    """Parse a saved configuration table; ParseError names the wrong key."""
+    if not data:
+        return CellConfiguration()
+    try:
+        table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"no JSON: {error}") from error
+    if not isinstance(table, dict):
+        raise _wrong("it", table, f"a table with {', '.join(KEYS)}")
+    if strange := [key for key in table if key not in KEYS]:
+        raise ParseError(f"{strange[0]}: unknown; known are {', '.join(KEYS)}")
+    return _layout(table)
+
+
+def _layout(table: Mapping[str, object]) -> CellConfiguration:
+    rows = _tables(table, COMPLEXES)
+    resources = [_resource(name, row) for name, row in rows.items()]
+    short = {resource.shortcut: resource for resource in resources if resource.shortcut}
+    groups = _texts(table.get(GROUPS, {}), GROUPS)
+    members = {name: parse_qconf_words(text) for name, text in groups.items()}
+    expanded = {name: _members(name, members, ()) for name in members}
+    return CellConfiguration(
+        resources=short | {resource.name: resource for resource in resources},
+        environments={n: _environment(n, row) for n, row in _tables(table, ENVIRONMENTS).items()},
+        groups={
+            name: frozenset(entry for entry in entries if not _is_group(entry)) for name, entries in expanded.items()
+        },
+        parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
+        queues={name: parse_cell_queue(name, settings) for name, settings in _tables(table, QUEUES).items()},
+        deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
+        caps=_caps(table.get(CAPS, {})),
+        promised=_promised(table.get(PROMISED, {})),
+        user_lists={n: _user_list(row) for n, row in _tables(table, USER_LISTS).items()},
+        projects=_by_job(table, PROJECTS) if PROJECTS in table else None,
+        owners_groups=_by_job(table, JOB_GROUPS),
+        checkpoints=_by_job(table, CHECKPOINTS),
+    )
+
+
+def _members(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
+    """Return all direct and indirect members of a host group: hosts and groups, without itself."""
+    members, around = set[str](), (*above, name)
+    for member in (member for member in groups.get(name, ()) if member not in around):
+        members.add(member)
+        if _is_group(member):
+            members |= _members(member, groups, around)
+    return frozenset(members)
+
+
+def _is_group(name: str) -> bool:
+    return name.startswith("@")
+
+
+def _resource(name: str, row: Texts) -> CellResourceDefinition:
+    relation = row.get("relation", "<=")
+    return CellResourceDefinition(
+        name=name,
+        shortcut=row.get("shortcut", ""),
+        relation=RequestedValueComparison(relation)
+        if relation in {member.value for member in RequestedValueComparison}
+        else RequestedValueComparison.AT_MOST,
+        counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
+        is_forced=row.get("requestable", "YES").upper() == "FORCED",
+        default=row.get("default", "0"),
+    )
+
+
+def _environment(name: str, settings: Texts) -> ParallelEnvironment:
+    rule = settings.get("allocation_rule", "")
+    slots = _number(settings.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
+    if rule.isascii() and rule.isdecimal():
+        fixed = max(1, int(rule))
+        return ParallelEnvironment(
+            name=name,
+            spread=ParallelSlotDistribution.FIXED,
+            per_host=fixed,
+            slots=slots,
+            access=parse_access_lists(settings),
+        )
+    return ParallelEnvironment(
+        name=name,
+        spread=SPREADS.get(rule, ParallelSlotDistribution.UNKNOWN),
+        slots=slots,
+        access=parse_access_lists(settings),
+    )
+
+
+def _row_settings(row: QconfComplexRow) -> dict[str, str]:
+    keys = ("shortcut", "relation", "requestable", "consumable", "default")
+    return {key: str(getattr(row, key)) for key in keys}
+
+
+def _settings(cell: GridEngineCellAccess, showing: str, name: str) -> dict[str, str]:
+    return dict(qconf.parse_object_attributes(query_object(cell, showing, name)))
+
+
+def _tables(table: Mapping[str, object], key: str) -> Tables:
+    tables = table.get(key, {})
+    if not isinstance(tables, dict):
+        raise _wrong(key, tables, "a table of tables by their names")
+    return {name: _texts(texts, f"{key}.{name}") for name, texts in tables.items()}
+
+
+def _texts(table: object, where: str) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise _wrong(where, table, "a table of texts")
+    return {key: _text(text, f"{where}.{key}") for key, text in table.items()}
+
+
+def _text(text: object, where: str) -> str:
+    if isinstance(text, list):
+        return " ".join(_text(part, where) for part in text)
+    if isinstance(text, str | int | float):
+        return str(text)
+    raise _wrong(where, text, "a text, a number or a list of them")
+
+
+def _numbers(numbers: object, where: str) -> list[int]:
+    if not isinstance(numbers, list):
+        raise _wrong(where, numbers, "a list of numbers")
+    return [_number(str(number), where) for number in numbers]
+
+
+def _caps(caps: object) -> dict[int, int]:
+    texts = _texts(caps, CAPS)
+    return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
+
+
+def _user_list(settings: Texts) -> GridEngineUserList:
+    is_access = ACL in parse_qconf_words(settings.get("type", ACL).upper())
+    return GridEngineUserList(entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access)
+
+
+def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
+    return {_number(job, key): text for job, text in _texts(table.get(key, {}), key).items()}
+
+
+def _promised(promised: object) -> dict[str, int]:
+    texts = _texts(promised, PROMISED)
+    return {name: _number(slots, f"{PROMISED}.{name}") for name, slots in texts.items()}
+
+
+def _number(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise _wrong(where, text, "a whole number")
+    return int(text)
+
+
+def _wrong(where: str, content: object, right: str) -> ParseError:
+    return ParseError(f"{where}: {json.dumps(content)[:60]}; expected {right}")
+
+
+RESERVATIONS_AT_ONCE = 100  # reservations in one query
+NO_PROGRAM = 127
+GONE = b"do not exist"  # all queried reservations have ended meanwhile
+
+
+def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
+    """Return the reserved slots by queue instance; none if the cell has no qrstat."""
+    try:
+        listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
+    except CommandFailed as error:
+        if error.status == NO_PROGRAM:
+            return {}
+        raise
+    ids = [element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
+    slots = Counter[str]()
+    for start in range(0, len(ids), RESERVATIONS_AT_ONCE):
+        portion = ",".join(ids[start : start + RESERVATIONS_AT_ONCE])
+        answer = run_client(cell, (_program(cell), "-ar", portion, "-xml"))
+        if answer.status and GONE in answer.stdout + answer.stderr:
+            continue
+        slots.update(parse_advance_reserved_slots(answer.checked().stdout))
+    return dict(slots)
+
+
+def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
+    """Parse `qrstat -ar IDS -xml`; ParseError for other output."""
+    slots = Counter[str]()
+    for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
+        slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))
+    return slots
+
+
+def _shown(data: bytes) -> "_Element":
+    return parse_short_xml(data, "qrstat")
+
+
+def _program(cell: GridEngineCellAccess) -> str:
+    return f"{cell.binaries}/qrstat"

@@ -1,0 +1,384 @@
+"""Reads XML that Grid Engine's clients print, whole or row by row; the only module that knows lxml.
+
+A broken answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
+from typing import TypeVar
+from lxml import etree
+from gridbridge.errors import ParseError
+import logging
+from collections import Counter
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache, partial
+from gridbridge.batch import qstat_state_letters
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.states import JobState, JobStateFact
+from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
+from gridbridge.errors import ParseError
+from gridbridge.model.job import JobAccountAndErrors
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+
+ROW, QUEUE = "job_list", "Queue-List"
+_PARTS = {"queue_info", "job_info"}  # elements that qstat prints even if empty
+_Value = TypeVar("_Value")
+
+
+def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
+    """Parse a document, repaired if necessary; the ParseError names the program."""
+    if b"<!" in data:  # a DTD: its entities could expand to anything; qstat escapes each `<`
+        raise ParseError(f"{program}: a document with declarations")
+    try:
+        return _attempt(data, read, program)
+    except etree.XMLSyntaxError as broken:
+        if not data.lstrip().startswith(b"<"):
+            raise ParseError(_not_xml(data, program)) from broken
+    try:
+        return _attempt(_repair(data), read, program)
+    except etree.XMLSyntaxError as broken:
+        raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
+
+
+def _attempt(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
+    try:
+        return read(document)
+    except KeyError as missing:
+        raise ParseError(f"{program}: a job or queue without {missing.args[0]}") from missing
+    except ValueError as wrong:
+        raise ParseError(f"{program}: {wrong}") from wrong
+
+
+def _not_xml(data: bytes, program: str) -> str:
+    lines = data.decode("utf-8", "replace").splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
+
+
+def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+    """Yield a document's elements of these tags as they end; all elements without tags."""
+    return etree.iterparse(
+        BytesIO(document),
+        tag=tags or None,
+        remove_blank_text=True,  # half of the nodes, a fifth of the time
+        collect_ids=False,
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=True,
+    )
+
+
+def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
+    """Parse a short document, repaired if necessary; the ParseError names the program."""
+    return parse_repaired_xml(data, etree.fromstring, program)
+
+
+def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Element], None]) -> None:
+    """Call `take` with each job and queue of a list; ParseError for another document.
+
+    A queue comes after its jobs.
+    """
+    walked = iterate_xml_elements(document, ROW, QUEUE)
+    for _, element in walked:
+        take(element)
+        free_parsed_element(element)
+    require_job_list(walked.root)
+
+
+def free_parsed_element(element: etree._Element) -> None:
+    """Empty an element, and unlink the one before it; lxml still needs the current one."""
+    element.clear()
+    before, around = element.getprevious(), element.getparent()
+    if before is not None and around is not None and before.tag == element.tag:
+        around.remove(before)
+
+
+def require_job_list(root: etree._Element) -> None:
+    """Raise ParseError unless the document is a list of queues and jobs."""
+    if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
+        return
+    words = " ".join(word for text in root.itertext() for word in str(text).split())
+    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
+
+
+def iterate_leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
+    """Yield the tags and texts of the elements that contain no other elements."""
+    for _, element in walk:
+        if len(element) == 0:
+            yield str(element.tag), element.text or ""
+
+
+def unescape_less_than(raw: str) -> str:
+    """Undo the escape by which 8.1.9 writes a `<`."""
+    return raw.replace("%lt;", "<")
+
+
+_TAG = re.compile(r"<(?![?!])[^<>]*>")
+_GOOD_TAG = re.compile(r"""</?[A-Za-z_][\w.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>""")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_BARE_AND = re.compile(r"&(?!#?\w+;)")
+
+
+def _repair(data: bytes) -> bytes:
+    """Repair XML errors that Grid Engine is known to make; a missing end is never added."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    text = _UNPRINTABLE.sub("", _DECLARATION.sub("", text))
+    text = _BARE_AND.sub("&amp;", text.replace("%lt;", "&lt;"))
+    return _TAG.sub(lambda tag: tag[0] if _GOOD_TAG.fullmatch(tag[0]) else "", text).encode()
+
+
+_LOG = logging.getLogger(__name__)
+_OURS = f"{PREFIX}."
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's name
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # values of a BOOL resource
+_FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
+FIXED = "qf"  # a queue's fixed value, not a consumable (qstat(1), -F)
+BATCH = "B"  # queue type letter of queues for batch jobs
+
+
+def parse_cluster_snapshot(
+    data: bytes,
+    *,
+    cluster: str,
+    taken_at: datetime,
+    job_ids: Container[int] = (),
+    transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
+    zone: tzinfo | None = None,
+) -> ClusterSnapshot:
+    """Parse `qstat -F ... -u '*' -xml`, with the jobs `wanted` and the jobs named `gb.*`.
+
+    The slots of transfer queues, also another site's, do not count as free, and the slots of
+    best-effort queues are counted separately. Without -F (a ~/.sge_qstat may undo it) the answer
+    has no queues. `uncounted` jobs are not pending. `zone` is the time zone of the qstat process,
+    by default this system's. Raises ParseError for an incomplete document beyond repair.
+    """
+    read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
+    lists = parse_repaired_xml(data, read)
+    own = (queue for queue in lists.queues if not queue.sends_away and queue.queue not in transfer_queues)
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(lists.queues),
+        jobs=lists.jobs,
+        pending=lists.pending,
+        free_slots=sum(queue.free_for_others for queue in own),
+        besteffort_slots=_besteffort(lists.queues),
+    )
+
+
+def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
+    """Count the free slots of best-effort queues; suspended tasks of such queues use no slots."""
+    free = [queue.free_slots for queue in queues if queue.is_besteffort]
+    return sum(free) if free else None
+
+
+class _Lists:
+    """The queues and jobs that one pass through a document gathers."""
+
+    def __init__(self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> None:
+        self.queues: list[QueueInstanceStatus] = []
+        self.jobs: dict[int, tuple[JobListRow, ...]] = {}
+        self._wanted = job_ids
+        self._uncounted = uncounted
+        self._zone = zone
+        self._tasks: Counter[str] = Counter()  # number of tasks by state letters
+
+    @property
+    def pending(self) -> int:
+        return sum(n for text, n in self._tasks.items() if parse_job_state_log_unknown(text).can_start)
+
+    def take(self, element: "_Element") -> None:
+        leafs = {child.tag: child.text or "" for child in element}
+        if element.tag == QUEUE:
+            self.queues.append(_queue(leafs, _values(element)))
+            return
+        job_id = int(leafs["JB_job_number"])
+        if job_id not in self._uncounted:
+            self._tasks[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
+        if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
+            row = _job(leafs, _queue_around(element, leafs), self._zone)
+            self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
+
+
+def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
+    """Add a row; a parallel job's rows, one a host with -f, become one row with all slots."""
+    parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
+    if not (parts and row.state.is_running):
+        return (*rows, row)
+    whole = replace(parts[0], slots=parts[0].slots + row.slots)
+    return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
+
+
+def _read_lists(document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> _Lists:
+    lists = _Lists(job_ids, uncounted, zone)
+    for_each_listed_job_and_queue(document, lists.take)
+    return lists
+
+
+def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueInstanceStatus:
+    remote = values.get("remote")
+    return QueueInstanceStatus(
+        name=leafs["name"],
+        slots_used=int(leafs["slots_used"]),
+        slots_reserved=int(leafs.get("slots_resv", "0")),
+        slots_total=int(leafs["slots_total"]),
+        state=qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")),
+        takes_batch=BATCH in leafs.get("qtype", BATCH),
+        sends_away=remote in TRUE,
+        says_stay=remote in _FALSE,
+        is_besteffort=values.get(BEST_EFFORT) in TRUE,
+    )
+
+
+def _values(queue: "_Element") -> dict[str | None, str | None]:
+    """Return the fixed resource values of a queue; 8.1.9 prints a BOOL as a number here."""
+    own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
+    return {resource.get("name"): resource.text for resource in own}
+
+
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
+    return JobListRow(
+        job_id=int(leafs["JB_job_number"]),
+        tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),
+        name=unescape_less_than(leafs["JB_name"]),
+        owner=unescape_less_than(leafs["JB_owner"]),
+        state=parse_job_state_log_unknown(leafs["state"]),
+        queue=queue,
+        since=_since(leafs, zone),
+        slots=int(leafs["slots"]),
+    )
+
+
+@lru_cache(maxsize=256)
+def parse_job_state_log_unknown(text: str) -> JobState:
+    """Parse state letters; each combination with an unknown letter is logged once."""
+    state = qstat_state_letters.parse_job_state_letters(text)
+    if JobStateFact.UNKNOWN in state.facts:
+        _LOG.warning("event=unknown_job_state letters=%r", text)
+    return state
+
+
+def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
+    """Return a job's queue: the enclosing element with -f, else the row's own element."""
+    parent = row.getparent()
+    if parent is not None and parent.tag == QUEUE:
+        return parent.findtext("name") or ""
+    return leafs.get("queue_name", "")
+
+
+def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
+    return parse_printed_time(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
+
+
+def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
+    """Parse a printed local time of a zone, by default this system's; None for other text."""
+    try:
+        printed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)
+
+
+@lru_cache(maxsize=1024)
+def count_tasks_in_ranges(text: str) -> int:
+    """Count the tasks that `1-9:2,12` names; an empty text counts as one job."""
+    return sum(map(len, parse_qstat_task_ranges(text))) if text else 1
+
+
+_Leafs = dict[str, list[str]]
+
+
+def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
+    """Parse `qstat -j JOB -xml`: one value for each job found, none if the job is unknown.
+
+    A name or pattern finds several jobs. The names of the enclosing lists vary by version and by
+    the job's history, so only the elements without children are read, in their order.
+    """
+    return parse_repaired_xml(data, _read_details)
+
+
+def parse_begun_tasks(data: bytes) -> list[int]:
+    """Parse the begun tasks of `qstat -j ARRAY -xml`, which names no others."""
+    return parse_repaired_xml(data, _read_begun)
+
+
+def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
+    """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
+    return parse_repaired_xml(data, _read_judged)
+
+
+def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
+    judgements, job = dict[int, tuple[str, str]](), 0
+    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
+        if tag == "JB_job_number":
+            job = int(text)
+            judgements[job] = "", ""
+        elif job and tag == "JB_group":
+            judgements[job] = unescape_less_than(text), judgements[job][1]
+        elif job and tag == "JB_checkpoint_name":
+            judgements[job] = judgements[job][0], unescape_less_than(text)
+    return judgements
+
+
+def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
+    """Parse how many tasks of each array may run at once, from `qstat -j -xml` (qsub(1) -tc).
+
+    Jobs without such a limit are left out.
+    """
+    return parse_repaired_xml(data, _read_caps)
+
+
+def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
+    """Start a new job at each JB_job_number, the first element of a job in every version."""
+    jobs: list[_Leafs] = []
+    walked = iterate_xml_elements(document)
+    for tag, text in iterate_leaf_texts(walked):
+        if tag == "JB_job_number":
+            jobs.append({})
+        if jobs:
+            jobs[-1].setdefault(tag, []).append(unescape_less_than(text))
+    if not jobs and walked.root.tag != "unknown_jobs":
+        raise ParseError(f"qstat: no job in <{walked.root.tag}>")
+    messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
+    return tuple(_detail(job, messages) for job in jobs)
+
+
+def _read_begun(document: bytes) -> list[int]:
+    return [int(text) for tag, text in iterate_leaf_texts(iterate_xml_elements(document)) if tag == "JAT_task_number"]
+
+
+def _read_caps(document: bytes) -> dict[int, int]:
+    caps, job = dict[int, int](), 0
+    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
+        if tag == "JB_job_number":
+            job = int(text)
+        elif tag == "JB_ja_task_concurrency" and int(text) > 0:
+            caps[job] = int(text)
+    return caps
+
+
+def _detail(leafs: _Leafs, messages: list[str]) -> JobAccountAndErrors:
+    first = {tag: texts[0] for tag, texts in leafs.items()}
+    return JobAccountAndErrors(
+        job_id=int(first["JB_job_number"]),
+        name=first["JB_job_name"],
+        owner=first["JB_owner"],
+        account=first.get("JB_account", ""),
+        begun=tuple(map(int, leafs.get("JAT_task_number", ()))),
+        errors=tuple(leafs.get("QIM_message", ())),
+        messages=tuple(messages),
+    )

@@ -1,0 +1,119 @@
+"""Halts and wakes OAR's nodes (oarnodesetting(1)), and keeps their tags as a property.
+
+An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for it.
+Setting a node absent kills its jobs. So the node is drained first, and is examined again after
+every scheduler pass that may not have seen the drain.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gridbridge.batch import privileged_helper_calls
+from gridbridge.batch.oar import oar_commands, oar_server_queries
+from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_oar_nodes_and_jobs, parse_oar_resources
+from gridbridge.batch.oar.submit import run_client
+from gridbridge.model.transfer_route import OarServerAccess
+
+SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
+TAGS, BETWEEN = "gb_tags", "+"
+TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # OAR pastes the text into SQL unquoted
+OWNER = re.compile(
+    r"""^[ \t]*(?:ENERGY_SAVING_INTERNAL[ \t]*=[ \t]*["']?yes"""
+    r"""|SCHEDULER_NODE_MANAGER_(?:WAKE_UP|SLEEP)_CMD[ \t]*=[ \t]*["']?[^"'\s])""",
+    re.MULTILINE,
+)
+# oarnodesetting options of root's verbs on a node for the balancer.
+SETTINGS: Mapping[str, Argv] = {
+    "drain": ("-d", "on"),
+    "settle": ("-s", "Alive"),
+    "halt": ("-s", "Absent", "-n", "-p", f"available_upto={MAY_REST}"),
+    "undrain": ("-d", "off"),
+    "open": ("-s", "Alive", "-d", "off"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OarNodeState:
+    """The state of one OAR node: listed, idle, drained, alive, halted or settled."""
+
+    is_listed: bool
+    is_idle: bool  # whether only best-effort jobs use or have reserved the node
+    is_drained: bool
+    is_alive: bool
+    is_halted: bool
+    is_settled: bool  # whether no state change is pending
+
+
+def oar_node_state_command(word: str, host: str) -> Argv:
+    """Return the command line by which root changes a node's state."""
+    return (SETTING, "-h", host, *SETTINGS[word])
+
+
+def store_oar_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
+    """Return the commands by which root stores a node's tags; the property is made first."""
+    declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
+    return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
+
+
+def find_oar_energy_saving_setting(configuration: str) -> str:
+    """Return the line of oar.conf by which OAR itself halts nodes; empty if it does not."""
+    match = OWNER.search(configuration)
+    return match.group().strip() if match else ""
+
+
+def run_oar_node_verb_as_root(*words: str) -> None:
+    """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
+    privileged_helper_calls.run_gridbridge_as_root("node", *words)
+
+
+def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
+    """Query the state of an OAR node; best-effort jobs don't count."""
+    return parse_oar_node_state(
+        run_client(server, oar_server_queries.oar_busy_nodes_query_command(server)).checked().stdout, host
+    )
+
+
+def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
+    """Parse one node's state from the answer about the whole server."""
+    resources, jobs = parse_oar_nodes_and_jobs(document)
+    own = [resource for resource in resources if resource.host == host and resource.is_slot]
+    ids = {resource.id for resource in own}
+    occupied = (job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort))
+    return OarNodeState(
+        is_listed=bool(own),
+        is_idle=all(ids.isdisjoint(job_resources) for job_resources in occupied),
+        is_drained=all(resource.is_drained for resource in own),
+        is_alive=bool(own) and all(resource.is_alive for resource in own),
+        is_halted=bool(own) and all(resource.is_halted for resource in own),
+        is_settled=all(resource.is_settled for resource in own),
+    )
+
+
+def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of all nodes that have any, without nodes in maintenance."""
+    return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
+
+
+def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
+    """Return all nodes of the OAR server."""
+    resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
+    return tuple(dict.fromkeys(resource.host for resource in resources))
+
+
+def parse_oar_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Parse the tags of nodes that are alive or may be woken."""
+    return {host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_oar_resources(document))}
+
+
+def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
+    for resource in resources:
+        if resource.tags and (resource.is_halted or resource.is_alive):
+            yield resource.host, resource.tags
+
+
+def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
+    """Replace all tags of a node; CommandFailed if root's command fails."""
+    del server  # root runs oarnodesetting on this host
+    run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

@@ -1,0 +1,80 @@
+"""Parses Grid Engine's state letters: sge_status(5) and qstat(1).
+
+The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed one by one, so that
+a new combination keeps its facts. Hot programs load this module.
+"""
+
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobStateFact, QueueInstanceStateFact
+
+
+TYPE_CHECKING = False  # importing typing takes as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+OF_JOBS = {
+    "q": (JobStateFact.WAITING,),
+    "w": (JobStateFact.WAITING,),
+    "h": (JobStateFact.HELD,),
+    "r": (JobStateFact.RUNNING,),
+    "t": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # qmod -sj
+    "S": (
+        JobStateFact.RUNNING,
+        JobStateFact.SUSPENDED,
+        JobStateFact.BY_QUEUE,
+    ),  # also suspended by a calendar or a superordinate queue
+    "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # suspend_thresholds
+    "d": (JobStateFact.DELETING,),
+    "E": (JobStateFact.ERROR,),  # qmod -cj
+    "R": (JobStateFact.RESTARTED,),
+    "z": (JobStateFact.FINISHED,),
+}
+OF_QUEUES = {
+    "E": (QueueInstanceStateFact.ERROR,),  # qmod -cq
+    "d": (QueueInstanceStateFact.DISABLED,),
+    "D": (QueueInstanceStateFact.OFF_HOURS,),
+    "s": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND),  # qmod -sq
+    "S": (QueueInstanceStateFact.SUSPENDED,),  # suspended by a superordinate queue of the host
+    "C": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS),
+    "u": (QueueInstanceStateFact.UNREACHABLE,),
+    "a": (QueueInstanceStateFact.LOADED,),
+    "A": (QueueInstanceStateFact.OVERLOADED,),
+}
+UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueInstanceStateFact.UNKNOWN,)
+
+
+def parse_job_state_letters(letters: str) -> JobState:
+    """Parse a listed job's state letters; unknown or missing letters are a fact as well."""
+    facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
+    return JobState(facts or UNKNOWN, letters)
+
+
+def parse_queue_state_letters(letters: str) -> QueueInstanceState:
+    """Parse a queue instance's state letters; no letters mean that it is open."""
+    facts = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
+    return QueueInstanceState(facts, letters)
+
+
+BEFORE = (
+    (JobStateFact.DELETING, "d"),
+    (JobStateFact.ERROR, "E"),
+    (JobStateFact.HELD, "h"),
+    (JobStateFact.RESTARTED, "R"),
+)
+OF_HOSTS = ((JobStateFact.SUSPENDED, "s"), (JobStateFact.STARTING, "t"), (JobStateFact.RUNNING, "r"))
+LETTER_OF_QUEUE_FACT = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanceStateFact.DISABLED, "d"))
+
+
+def render_job_state_letters(facts: "Collection[str]") -> str:
+    """Render a job's state facts as letters; empty for an unlisted job."""
+    before = "".join(letter for fact, letter in BEFORE if fact in facts)
+    if JobStateFact.WAITING in facts:
+        return before + ("q" if JobStateFact.RESTARTED in facts else "qw")
+    return before + next((letter for fact, letter in OF_HOSTS if fact in facts), "")
+
+
+def render_queue_state_letters(facts: "Collection[str]") -> str:
+    """Render a queue instance's state facts as letters; empty for an open one."""
+    return "".join(letter for fact, letter in LETTER_OF_QUEUE_FACT if fact in facts)

@@ -1,0 +1,269 @@
+"""Rank the campaigns for each cluster, and share its free slots among claimants. (then both)  325 lines"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, FairShareInputs
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from heapq import heapify, heappop, heappush
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage
+
+
+MIN_PRIOR_TESTS = 3  # least limit of one owner's test campaigns that are served first at a cluster
+SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster per test campaign of an owner that is served first
+
+
+class ClustersOfferedToCampaign(NamedTuple):
+    """A campaign with the clusters that are offered to the campaign in this turn."""
+
+    campaign: Campaign
+    clusters: tuple[str, ...]
+
+
+def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
+    """Return the offers of a cycle by turn; earlier turns are served first."""
+    going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
+    ranked = sorted(
+        going, key=lambda campaign: (-fair_share_owner_priority(campaign.owner, situation.sharing), campaign.number)
+    )
+    tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
+    usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
+    first, last = _tests(tests, situation)
+    return (
+        first,
+        tuple(_offers(usual, situation, is_affine=True)),
+        tuple(_offers(usual, situation, is_affine=False)),
+        last,
+    )
+
+
+def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
+    """Return how many test campaigns of one owner are served first at a cluster."""
+    return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
+
+
+def _tests(
+    ranked: Sequence[Campaign], situation: CampaignCycleSituation
+) -> tuple[tuple[ClustersOfferedToCampaign, ...], tuple[ClustersOfferedToCampaign, ...]]:
+    """Return the offers of tests served first, and of tests beyond their owner's limit."""
+    ahead = _with_tests(situation)
+    first, last = list[ClustersOfferedToCampaign](), list[ClustersOfferedToCampaign]()
+    for campaign in ranked:
+        clusters = _clusters(campaign, situation, None)
+        tried = situation.tried.get(campaign.number, ())
+        more = [
+            name
+            for name in clusters
+            if name not in tried and ahead[campaign.owner, name] >= max_test_campaigns_served_first(situation, name)
+        ]
+        first.append(ClustersOfferedToCampaign(campaign, tuple(name for name in clusters if name not in more)))
+        if more:
+            last.append(ClustersOfferedToCampaign(campaign, tuple(more)))
+        ahead.update((campaign.owner, name) for name in clusters if name not in tried)
+    return tuple(first), tuple(last)
+
+
+def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
+    """Count unfinished tests by owner and cluster."""
+    owners = {
+        campaign.number: campaign.owner for campaign in situation.campaigns if campaign.jdl.type is CampaignType.TEST
+    }
+    over = {(array.campaign, array.number) for array in situation.over}
+    tested = {
+        (array.campaign, array.cluster)
+        for array in situation.arrays
+        if array.campaign in owners and (array.campaign, array.number) not in over
+    }
+    return Counter((owners[campaign], cluster) for campaign, cluster in tested)
+
+
+def explain_campaign_order(
+    first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
+) -> tuple[CampaignPrecedenceReason, float, float]:
+    """Return why a served campaign precedes another campaign at a cluster.
+
+    The two numbers are the priority, usage or limit of the later and of the served campaign.
+    """
+    sharing, affinity = situation.sharing, situation.room[cluster].affinity
+    if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
+        return CampaignPrecedenceReason.TEST, 0.0, 0.0
+    if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
+        return CampaignPrecedenceReason.TESTS, 0.0, max_test_campaigns_served_first(situation, cluster)
+    is_near, is_nearer = (is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first))
+    if is_nearer and not is_near:
+        return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
+    own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
+    if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and then.jdl.type is not CampaignType.TEST:
+        return (CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0))
+    own, higher = (fair_share_owner_priority(then.owner, sharing), fair_share_owner_priority(first.owner, sharing))
+    if higher > own:
+        return CampaignPrecedenceReason.PRIORITY, own, higher
+    return CampaignPrecedenceReason.AGE, 0.0, 0.0
+
+
+def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
+    """Return the user, project or group to which a campaign's usage counts."""
+    if sharing.by is FairShareUnit.PROJECT:
+        named = (request.project for request in campaign.jdl.clusters.values())
+        return next(filter(None, named), "")
+    if sharing.by is FairShareUnit.GROUP:
+        return next(iter(sharing.groups.get(campaign.owner, ())), "")
+    return campaign.owner
+
+
+def sum_usage_by_claimant(
+    campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
+) -> dict[str, float]:
+    """Sum up the usage of campaigns by claimant."""
+    usage: dict[str, float] = {}
+    for campaign in campaigns:
+        name = fair_share_claimant(campaign, sharing)
+        usage[name] = usage.get(name, 0.0) + used_s.get(campaign.number, 0.0)
+    return usage
+
+
+def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
+    """Return the owner's priority: the user's own, else the highest of the groups, else 0."""
+    priorities = dict(_split(word) for word in sharing.priorities.split())
+    if owner in priorities:
+        return priorities[owner]
+    groups = (priorities.get(f"@{name}") for name in sharing.groups.get(owner, ()))
+    return max((group_priority for group_priority in groups if group_priority is not None), default=0)
+
+
+def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
+    """Say whether a list of users and @groups contains an owner."""
+    names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
+    return not names.isdisjoint(affinity.split())
+
+
+def _offers(
+    campaigns: Iterable[Campaign], situation: CampaignCycleSituation, *, is_affine: bool
+) -> Iterator[ClustersOfferedToCampaign]:
+    for campaign in campaigns:
+        if clusters := _clusters(campaign, situation, is_affine):
+            yield ClustersOfferedToCampaign(campaign, clusters)
+
+
+def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
+    """Return a campaign's clusters that answered, with or without affinity to its owner."""
+    return tuple(
+        name
+        for name in campaign.jdl.clusters
+        if name in situation.room
+        and is_affine
+        in (None, is_owner_in_affinity_list(campaign.owner, situation.room[name].affinity, situation.sharing))
+    )
+
+
+def _split(word: str) -> tuple[str, int]:
+    name, _, number = word.rpartition("=")
+    return name, int(number)
+
+
+COMMITTED_USE_S = 900.0  # use that a newly granted slot counts as
+
+NO_FIRST_TASKS: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairShareRequest:
+    """The tasks that a campaign would send to a cluster, with its claimant."""
+
+    campaign: int
+    claimant: str  # a user, a project or a group
+    tasks: int
+    slots: int  # slots of each task
+    first: int = 0  # number of first tasks among the tasks
+
+
+def fair_share_tasks_by_campaign(
+    free_slots: int,
+    requests: Sequence[FairShareRequest],
+    used_s: Mapping[str, float],
+    ahead: Mapping[str, int] = NO_FIRST_TASKS,
+) -> dict[int, int]:
+    """Return how many tasks each campaign gets of a cluster's free slots.
+
+    `used_s` has the decayed slot-seconds by claimant. `ahead` has the number of first tasks by
+    claimant, which go before all shares; among first tasks, too, the least usage goes first.
+    Campaigns of one claimant are served in the order of `requests`, after the first tasks of each
+    campaign. Negative `free_slots` give no tasks.
+    """
+    granted = dict.fromkeys((request.campaign for request in requests), 0)
+    levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
+    firsts = [replace(request, tasks=min(request.first, request.tasks)) for request in requests]
+    remaining = _serve(max(0, free_slots), firsts, levels, granted, ahead)
+    _serve(remaining, (*firsts, *requests), levels, granted, dict.fromkeys(levels, remaining))
+    return granted
+
+
+def _serve(
+    remaining: int,
+    requests: Iterable[FairShareRequest],
+    levels: dict[str, float],
+    granted: dict[int, int],
+    most: Mapping[str, int],
+) -> int:
+    """Give each slot to the claimant of least usage; return the number of remaining slots.
+
+    `most` limits the tasks by claimant. `levels` and `granted` are updated.
+    """
+    queues = {name: deque[FairShareRequest]() for name in levels}
+    for request in requests:
+        queues[request.claimant].append(request)
+    served = dict.fromkeys(levels, 0)
+    turns = [(level, name) for name, level in levels.items() if most.get(name, 0) > 0]
+    heapify(turns)
+    while turns:
+        level, name = heappop(turns)
+        if chosen := _next(queues[name], granted, remaining):
+            granted[chosen.campaign] += 1
+            remaining -= chosen.slots
+            served[name] += 1
+            levels[name] = level + chosen.slots * COMMITTED_USE_S
+            if served[name] < most[name]:
+                heappush(turns, (levels[name], name))
+    return remaining
+
+
+def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) -> DecayedCampaignUsage:
+    """Return usage decayed to `now`; each half-life halves the usage."""
+    share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
+    return replace(
+        usage, at=now, used_s=usage.used_s * share, success_s=usage.success_s * share, successes=usage.successes * share
+    )
+
+
+def add_ended_tasks_to_usage(
+    usage: DecayedCampaignUsage, ended: Iterable[TaskAttempt], slots: int
+) -> DecayedCampaignUsage:
+    """Add ended tasks to usage; tasks with an unknown run time add nothing."""
+    tasks = tuple(ended)
+    good = [
+        attempt
+        for attempt in tasks
+        if attempt.outcome is TaskAttemptOutcome.SUCCESS and attempt.wallclock_s is not None
+    ]
+    return replace(
+        usage,
+        used_s=usage.used_s + slots * sum(attempt.wallclock_s or 0 for attempt in tasks),
+        success_s=usage.success_s + sum(attempt.wallclock_s or 0 for attempt in good),
+        successes=usage.successes + len(good),
+    )
+
+
+def _next(queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int) -> FairShareRequest | None:
+    """Return the next request; drop requests that are fully served or do not fit."""
+    while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
+        queue.popleft()
+    return queue[0] if queue else None

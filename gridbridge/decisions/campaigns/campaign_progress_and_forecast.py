@@ -1,0 +1,363 @@
+"""Count the ended tasks of a campaign, and forecast its end (P50, P90) from run times and rates of its tasks. (then
+that of completion_forecast)"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from math import log, sqrt
+from collections.abc import Iterable, Sequence
+from math import exp, inf, log, log1p, sqrt
+from statistics import median
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgressForForecast,
+    CampaignRunTimesAtCluster,
+    HalfwayForecast,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownForecastErrors
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownCampaignAtCluster,
+)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignTaskEndCounts,
+    sum_task_end_counts_by_cluster,
+)
+
+
+MOST_STEPS = 40
+INSTANT_S = 1e-6
+TAIL = (0.75, 0.5, 0.25, 0.05)  # shares at the steps of the curve's tail
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimeSurvivalCurve:
+    """A step function: `shares[i]` of all tasks run longer than `times[i]`."""
+
+    times: tuple[float, ...]
+    shares: tuple[float, ...]
+    count: int  # number of ended tasks
+
+    @property
+    def mean(self) -> float:
+        """The mean run time."""
+        return sum(share * length for share, length in self._pieces())
+
+    @property
+    def variation(self) -> float:
+        """The standard deviation over the mean; with few tasks drawn towards 1."""
+        return sqrt((self.own_variance * self.count + 2) / (self.count + 2))
+
+    @property
+    def own_variance(self) -> float:
+        """The variance, divided by the square of the mean."""
+        square, reached = 0.0, 0.0
+        for share, length in self._pieces():
+            square += share * ((reached + length) ** 2 - reached**2)
+            reached += length
+        mean = self.mean
+        return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
+
+    def mean_left(self, elapsed: float) -> float:
+        """Return the mean remaining time of a task with this elapsed time."""
+        still, mean, reached = self.left_after(elapsed), 0.0, 0.0
+        for share, length in self._pieces():
+            mean += share * max(0.0, reached + length - max(reached, elapsed))
+            reached += length
+        return mean / still if still else 0.0
+
+    def _pieces(self) -> Iterable[tuple[float, float]]:
+        """Return the share of running tasks in each step, with the step's length."""
+        starts = (0.0, *self.times)
+        lengths = (end - start for start, end in zip(starts, self.times, strict=False))
+        return zip((1.0, *self.shares), lengths, strict=False)
+
+    def left_after(self, time: float) -> float:
+        """Return the share of tasks that run longer than this time."""
+        low, high = 0, len(self.times)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.times[middle] <= time else (low, middle)
+        return self.shares[low - 1] if low else 1.0
+
+
+def estimate_survival_curve(
+    ended: Iterable[float], running: Iterable[float], caution: float = 0.0
+) -> RunTimeSurvivalCurve:
+    """Estimate the curve from run times of ended and elapsed times of running tasks.
+
+    If many tasks run longer than all ended tasks, their run times are unknown. They are assumed to
+    last at least `caution` times the longest elapsed time.
+    """
+    endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
+    at_risk, share = len(endings), 1.0
+    times, shares = [0.0], [1.0]
+    for time, group in groupby(endings, key=lambda ending: ending[0]):
+        kinds = [is_end for _, is_end in group]
+        if ends := sum(kinds):
+            share *= 1 - ends / at_risk
+            times.append(time)
+            shares.append(share)
+        at_risk -= len(kinds)
+    count = sum(is_end for _, is_end in endings)
+    one_end_s = sum(time for time, _ in endings) / max(1, count)
+    young_s = max(one_end_s, caution * endings[-1][0]) if endings else one_end_s
+    return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
+
+
+def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
+    """Return the weighted mean of curves."""
+    parts = [(curve, part) for curve, part in curves if part > 0]
+    whole = sum(part for _, part in parts)
+    times = sorted({time for curve, _ in parts for time in curve.times})
+    shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
+    thinned = _thinned(times, shares)
+    return RunTimeSurvivalCurve(tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts))
+
+
+def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
+    """Reduce the number of steps; a kept step stands in the middle of the replaced steps."""
+    step = -(-len(times) // MOST_STEPS) if times else 1
+    first = (len(times) - 1) % step
+    kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
+    return [*kept_times[:-1], *times[-1:]], shares[first::step]
+
+
+def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
+    """Extend a curve so that a share of 2 / (n + 2) runs for some deviations longer.
+
+    If a larger share still runs, the tail has the length `young_s`.
+    """
+    beyond = 2 / (count + 2)
+    last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
+    curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
+    spread = young_s if last_share > beyond or count < 2 else curve.variation * curve.mean
+    spread = max(spread, INSTANT_S)
+    last_share = max(last_share, beyond)
+    return RunTimeSurvivalCurve(
+        (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
+        (*(max(share, beyond) for share in shares), *(last_share * part for part in TAIL), 0.0),
+        count,
+    )
+
+
+FEWEST = 3  # fewest ended tasks for a survival curve of one cluster
+RATED = 20  # fewest ended tasks for an observed rate of ends
+WATCHED = 4  # least observation time in mean run times: tasks may end together in rounds
+SAMPLE = 60  # most running tasks of a cluster that are sampled
+NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
+HALVINGS = 24
+CAUTION = 2.0  # `caution` of the survival curve for P90; from simulated campaigns
+LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
+
+Weighed = tuple[
+    RunTimeSurvivalCurve, float, float
+]  # a survival curve, an elapsed time, and the number of tasks represented
+
+
+def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
+    """Forecast when the last task ends, and how many tasks end per second now."""
+    services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
+    if not any(throughput.durations_s for throughput in services):
+        return CampaignForecast()
+    likely, late = (_expected(progress, services, caution) for caution in (0.0, CAUTION))
+    if not (likely and late):
+        return CampaignForecast()
+    pause_s = progress.pause_s if progress.left else progress.pause_s / 2
+    p50_s, p90_s = likely.by(0.5) + pause_s, late.by(0.9) + pause_s
+    if p90_s > LONGEST_S:
+        return CampaignForecast(throughput=likely.rate)
+    return CampaignForecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
+
+
+def _expected(
+    progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
+) -> "_CompletionChance | None":
+    """Return the probability of the campaign's end over time; None if no task runs."""
+    pooled = [time for throughput in services for time in throughput.durations_s]
+    whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
+    curves = [_curve(throughput, whole, caution) for throughput in services]
+    rates = [_rate(throughput, curve) for throughput, curve in zip(services, curves, strict=True)]
+    rate = sum(rates)
+    if not rate or not any(throughput.elapsed_s for throughput in services):
+        return None
+    running = [_sampled(*pair) for pair in zip(services, curves, strict=True)]
+    tasks = [task for of_cluster in running for task in of_cluster]
+    next_ones = mix_survival_curves(zip(curves, rates, strict=True))
+    return _CompletionChance(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
+
+
+def forecast_error_share(stored: HalfwayForecast) -> float | None:
+    """Return the error of a P50 forecast, as a share of the remaining time at that moment.
+
+    Negative if the campaign ended earlier than forecast; None for an unfinished campaign.
+    """
+    if stored.ended_at is None:
+        return None
+    took_s = (stored.ended_at - stored.made_at).total_seconds()
+    late_s = (stored.ended_at - stored.p50_at).total_seconds()
+    return late_s / took_s if took_s > 0 else None
+
+
+def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
+    """Summarize the forecast errors of ended campaigns; None if no campaign has ended."""
+    ended = [forecast for forecast in forecasts if forecast_error_share(forecast) is not None]
+    if not ended:
+        return None
+    return ShownForecastErrors(
+        forecasts=len(ended),
+        p90_held=sum(forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at for forecast in ended),
+        median_error=median(abs(forecast_error_share(forecast) or 0.0) for forecast in ended),
+    )
+
+
+class _CompletionChance:
+    """The probability that all tasks have ended, as a function of time."""
+
+    def __init__(
+        self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float, ahead_s: float
+    ) -> None:
+        self.rate = rate  # tasks that end per second
+        self._ahead_s = ahead_s
+        self._running = [(curve_of_task, at, curve_of_task.left_after(at), many) for curve_of_task, at, many in running]
+        self._curve = curve
+        self._waiting = waiting
+        spread = _spread(curve, max(1, waiting), rate)
+        self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
+
+    def by(self, chance: float) -> float:
+        """Return the time by which all tasks have ended with probability `chance`."""
+        ahead_s = max(0.0, self._ahead_s)
+        low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._chance(middle) >= chance else (middle, high)
+        return high
+
+    def _chance(self, time: float) -> float:
+        of_running = exp(sum(self._log_of_task(*task, time) for task in self._running))
+        if not self._waiting or not of_running:
+            return of_running
+        ahead_s = self._ahead_s
+        of_left = sum(exp(self._log_of_waiting(rate, time - ahead_s)) for rate in self._rates)
+        return of_running * of_left / len(self._rates)
+
+    @staticmethod
+    def _log_of_task(curve: RunTimeSurvivalCurve, elapsed: float, before: float, many: float, time: float) -> float:
+        still = curve.left_after(elapsed + time) / before if before else 0.0
+        return many * log(1 - still) if still < 1 else -inf
+
+    def _log_of_waiting(self, rate: float, time: float) -> float:
+        """Return the logarithm of the probability that all unsent tasks have ended.
+
+        If running tasks end at even intervals, the j-th unsent task starts at j / rate. Tasks that
+        start in the same step of the curve have the same probability.
+        """
+        newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
+        logarithm, since = 0.0, -inf
+        for until, share in zip((*self._curve.times, inf), (1.0, *self._curve.shares), strict=False):
+            many = rate * (min(oldest, until) - max(newest, since))
+            if many > 0 and share >= 1:
+                logarithm = -inf if many > 0.5 else logarithm
+            elif many > 0:
+                logarithm += many * log(1 - share)
+            since = until
+        return logarithm
+
+
+def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
+    """Return the standard deviation of the logarithm of the last task's start time.
+
+    Its sources are chance, the small number of known run times, and rounds of similar tasks that
+    end together. With few unsent and many running tasks, a round is far longer than the start time.
+    So a long round alone does not count as a deviation.
+    """
+    by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
+    round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
+    return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
+
+
+def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
+    """Return the delay of running tasks against ends at even intervals (renewal theory).
+
+    Equally long tasks that all started just now have their whole length left, not half of it.
+    """
+    late = sum(
+        many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
+        for curve, elapsed, many in running
+        if curve.mean
+    )
+    return late / rate
+
+
+def _curve(throughput: CampaignRunTimesAtCluster, whole: RunTimeSurvivalCurve, caution: float) -> RunTimeSurvivalCurve:
+    if len(throughput.durations_s) < FEWEST:
+        return whole
+    return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
+
+
+def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
+    """Return the rate of ends per second, as observed or from the mean run time."""
+    is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
+    if is_known:
+        return throughput.ended / throughput.watched_s
+    return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
+
+
+def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
+    """Return all running tasks, or a sample of many that has the longest-running task."""
+    elapsed = sorted(throughput.elapsed_s, reverse=True)
+    step = -(-len(elapsed) // SAMPLE) if elapsed else 1
+    return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]
+
+
+HOUR = timedelta(hours=1)
+
+
+def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
+    """Return a shown campaign with its ended tasks and mean run times by cluster.
+
+    `ends` are in the order of time. An ended campaign gets the rate over its whole life, while a
+    living campaign already has the rates of the last hour. Tasks that their owner cancelled count
+    as ended, but neither as failed nor in a rate.
+    """
+    if not ends:
+        return campaign
+    last = ends[-1].at
+    sums = {end.cluster: end for end in sum_task_end_counts_by_cluster(ends, last)}
+    rates = () if campaign.state.is_alive else sums.values()
+    per_h = {end.cluster: _per_h(end, campaign.submitted_at) for end in rates}
+    total = sum_task_end_counts_by_cluster((replace(end, cluster="") for end in ends), last)
+    return replace(
+        campaign,
+        at=tuple(_at(campaign, sums, per_h)),
+        mean_s=total[0].mean_s if total else None,
+        ended_per_h=campaign.ended_per_h if campaign.state.is_alive else _whole(per_h),
+    )
+
+
+def _at(
+    campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
+) -> Iterator[ShownCampaignAtCluster]:
+    """Yield the counts at present, then at former clusters; "" has tasks ended without a send."""
+    by_cluster = {at.cluster: at for at in campaign.at}
+    for cluster in dict.fromkeys((*campaign.clusters, *sums)):
+        at, end = (by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)), sums.get(cluster))
+        yield replace(
+            at,
+            ended=end.tasks if end else 0,
+            failed=end.failed if end else 0,
+            ended_per_h=per_h.get(cluster, at.ended_per_h),
+            mean_s=end.mean_s if end else at.mean_s,
+        )
+
+
+def _per_h(end: CampaignTaskEndCounts, since: datetime) -> float:
+    return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
+
+
+def _whole(per_h: dict[str, float]) -> float | None:
+    return sum(per_h.values()) or None

@@ -1,0 +1,299 @@
+"""Derive which clusters are closed to which campaigns, and keep success records: black holes, starving tasks, errors.
+(then both)  352 lines"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import Enum
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign_events import (
+    BLACKLISTING_EVENTS,
+    PAUSING_EVENTS,
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventSubject,
+)
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from gridbridge.model.campaigns.campaign import CampaignCluster, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
+
+
+class OpenCampaignEventsInCycle:
+    """The open events during one cycle's decision, with the changes of the cycle."""
+
+    def __init__(self, events: Iterable[CampaignEvent]) -> None:
+        self._now = {event.what: event for event in events}
+        self._changed: dict[tuple[CampaignEventCode, int, str, int | None], CampaignEvent] = {}
+
+    @property
+    def changed(self) -> tuple[CampaignEvent, ...]:
+        """The events that the cycle has changed and must store."""
+        return tuple(self._changed.values())
+
+    @property
+    def open(self) -> tuple[CampaignEvent, ...]:
+        """All open events."""
+        return tuple(self._now.values())
+
+    def find(self, code: CampaignEventCode, campaign: int, cluster: str = "") -> CampaignEvent | None:
+        """Return the open event of this code, campaign and cluster that has no exit status."""
+        return self._now.get((code, campaign, cluster, None))
+
+    def equal_to(self, event: CampaignEvent) -> CampaignEvent | None:
+        """Return the open event with the same key as an event."""
+        return self._now.get(event.what)
+
+    def put(self, event: CampaignEvent) -> None:
+        """Add or change an event; an event with `closed_at` is closed."""
+        self._changed[event.what] = event
+        if event.closed_at:
+            self._now.pop(event.what, None)
+        else:
+            self._now[event.what] = event
+
+    def close(self, event: CampaignEvent | None, at: datetime) -> None:
+        """Close an event; do nothing for None."""
+        if event:
+            self.put(replace(event, closed_at=at))
+
+
+MAX_DOUBLINGS = 32
+
+
+class ClusterClosureOrProbe(Enum):
+    """Whether a blacklisted cluster gets no task of a campaign, or one probe."""
+
+    CLOSED = "closed"
+    PROBE = "probe"  # one task as a probe
+
+
+def derive_cluster_blacklist(
+    events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
+) -> dict[CampaignCluster, ClusterClosureOrProbe]:
+    """Return the (campaign, cluster) pairs that events close, and whether a probe is due."""
+    entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
+    for event in events:
+        pair = event.campaign, event.cluster
+        if event.code in BLACKLISTING_EVENTS and not event.closed_at:
+            is_probe = is_cluster_probe_due(event, at, policy) and entries.get(pair) is not ClusterClosureOrProbe.CLOSED
+            entries[pair] = ClusterClosureOrProbe.PROBE if is_probe else ClusterClosureOrProbe.CLOSED
+    return entries
+
+
+def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
+    """Say whether an event's pause is over, so that its cluster is probed.
+
+    A pause longer than `probe_max_s` is over, too: a fast clock wrote it and was set back since.
+    """
+    longest = timedelta(seconds=policy.probe_max_s)
+    return event.until is not None and not at < event.until <= at + longest
+
+
+def hide_blacklisted_clusters(
+    situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
+) -> CampaignCycleSituation:
+    """Return the situation without the clusters that are closed to campaigns."""
+    return replace(
+        situation, campaigns=tuple(_without_blacklisted(campaign, barred) for campaign in situation.campaigns)
+    )
+
+
+def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]) -> Campaign:
+    clusters = {
+        name: request
+        for name, request in campaign.jdl.clusters.items()
+        if barred.get((campaign.number, name)) is not ClusterClosureOrProbe.CLOSED
+    }
+    return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
+
+
+def record_cluster_probes(
+    sends: Iterable[CampaignTaskSend],
+    situation: CampaignCycleSituation,
+    barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
+    book: OpenCampaignEventsInCycle,
+) -> None:
+    """Record which sent tasks are probes, so that the next probe waits."""
+    for send in sends:
+        pair = send.campaign, send.cluster
+        event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
+        if event and barred.get(pair) is ClusterClosureOrProbe.PROBE:
+            book.put(
+                repeat_event_with_longer_pause(
+                    event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures
+                )
+            )
+
+
+def repeat_event_with_longer_pause(
+    earlier: CampaignEvent | None,
+    code: CampaignEventCode,
+    pair: CampaignCluster,
+    at: datetime,
+    policy: CampaignFailuresSection,
+) -> CampaignEvent:
+    """Return an event that happened again: the pause before the next probe doubles.
+
+    A failure during the pause does not extend the pause: it may come from an array of the same
+    round.
+    """
+    if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
+        return replace(earlier, last_at=at)
+    event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
+    probes = event.probes + 1 if earlier else 0
+    pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)
+    return replace(event, probes=probes, last_at=at, until=at + timedelta(seconds=pause_s))
+
+
+def new_campaign_event(
+    kind: CampaignEventSubject, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
+) -> CampaignEvent:
+    """Return a new open event."""
+    return CampaignEvent(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
+
+
+def may_retry_array_submission(
+    array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
+) -> bool:
+    """Say whether to retry an array's submission now; a release is always retried."""
+    pauses = (
+        event.until and not is_cluster_probe_due(event, at, policy)
+        for event in events
+        if event.code in PAUSING_EVENTS and (event.campaign, event.cluster) == (array.campaign, array.cluster)
+    )
+    return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
+
+
+MIN_SUCCESSES = 5  # fewest successes at a cluster that may be a black hole
+MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at the campaign's other clusters
+MAX_SHARE_OF_MEDIAN = 0.1  # largest run time of a black hole, as a share of the median elsewhere
+MAX_BLACK_HOLE_S = 5.0
+TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
+KEPT_DURATIONS = 32  # number of run times kept for a campaign at a cluster
+
+
+def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
+    """Return the (campaign, cluster) pairs whose successes are suspiciously short."""
+    of: dict[int, list[CampaignSuccessAtCluster]] = {}
+    for record in records:
+        of.setdefault(record.campaign, []).append(record)
+    return frozenset(
+        (record.campaign, record.cluster)
+        for of_campaign in of.values()
+        for record in _suspects(of_campaign)
+        if is_black_hole_cluster(record, [other_record for other_record in of_campaign if other_record is not record])
+    )
+
+
+def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSuccessAtCluster]:
+    """Return the records whose tasks are short compared with the longest task anywhere."""
+    timed = [record for record in records if record.durations_s]
+    longest_s = max((max(record.durations_s) for record in timed), default=0)
+    limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
+    return [record for record in timed if median(record.durations_s) < limit_s]
+
+
+def is_black_hole_cluster(record: CampaignSuccessAtCluster, other_records: Iterable[CampaignSuccessAtCluster]) -> bool:
+    """Say whether tasks succeed much faster at a cluster than at other clusters."""
+    elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
+    if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE:
+        return False
+    usual_s = max(TIME_RESOLUTION_S, median(record.durations_s))
+    return usual_s < MAX_BLACK_HOLE_S and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
+
+
+def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
+    """Count waiting tasks that nikita deleted at clusters where no task of the campaign runs.
+
+    Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
+    limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
+    """
+    running = {(view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting}
+    waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
+    return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
+
+
+WIPED = TaskAttemptOutcome.WIPED
+
+
+FAILED_BY_ITSELF = frozenset({TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL})
+
+
+STARTED_OUTCOMES = FAILED_BY_ITSELF | {
+    TaskAttemptOutcome.SUCCESS,
+    TaskAttemptOutcome.WALLTIME,
+    TaskAttemptOutcome.RESUBMIT,
+    TaskAttemptOutcome.RESUBMIT_LAST,
+    TaskAttemptOutcome.PREEMPTED,
+}
+
+
+def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
+    """Return arrays that were sent before their cluster's last outage ended.
+
+    OAR records ends only when its database is back, so a task of one second may seem to take ten
+    minutes. A healthy cluster would then look like a black hole in comparison.
+    """
+    now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
+    back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
+    return frozenset(
+        (array.campaign, array.number)
+        for array in situation.arrays
+        if array.cluster in back_at and array.intended_at < back_at[array.cluster]
+    )
+
+
+def update_success_records(
+    records: Iterable[CampaignSuccessAtCluster],
+    ended: Iterable[tuple[TaskAttempt, str]],
+    untimed: Container[tuple[int, int]] = (),
+) -> tuple[CampaignSuccessAtCluster, ...]:
+    """Return the success records that ended tasks change; their order does not matter.
+
+    Run times of tasks in `untimed` arrays are ignored.
+    """
+    by_pair = {(record.campaign, record.cluster): record for record in records}
+    of: dict[CampaignCluster, list[TaskAttempt]] = {}
+    for attempt, cluster in ended:
+        of.setdefault((attempt.campaign, cluster), []).append(attempt)
+    return tuple(
+        _with_attempts(
+            by_pair.get(pair) or CampaignSuccessAtCluster(campaign=pair[0], cluster=pair[1]), attempts, untimed
+        )
+        for pair, attempts in of.items()
+    )
+
+
+def _with_attempts(
+    record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
+) -> CampaignSuccessAtCluster:
+    """Add ended attempts to a record.
+
+    A success resets the count of errors; a started task resets the count of deleted tasks.
+    """
+    outcomes = [attempt.outcome for attempt in ended]
+    wiped = 0 if STARTED_OUTCOMES.intersection(outcomes) else record.wiped_in_row + outcomes.count(WIPED)
+    good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]
+    hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
+    errors = len(hosts)
+    is_row = all(outcome in FAILED_BY_ITSELF or outcome not in STARTED_OUTCOMES for outcome in outcomes)
+    timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)
+    took = tuple(attempt.wallclock_s for attempt in timed if attempt.wallclock_s is not None)
+    return replace(
+        record,
+        errors_in_row=record.errors_in_row + errors if is_row else 0,
+        error_host=_only_host(record, hosts) if is_row else "",
+        successes=record.successes + len(good),
+        durations_s=(*record.durations_s, *took)[-KEPT_DURATIONS:],
+        wiped_in_row=wiped,
+    )
+
+
+def _only_host(record: CampaignSuccessAtCluster, hosts: Iterable[str]) -> str:
+    all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
+    return all_hosts.pop() if len(all_hosts) == 1 else ""

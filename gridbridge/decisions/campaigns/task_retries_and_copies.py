@@ -1,0 +1,243 @@
+"""Decide which attempt of a task counts, whether the task runs again, and which clusters it avoids. (then both)  296
+lines"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
+from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
+
+
+NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
+AVOIDED_OUTCOMES = frozenset(
+    {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
+)
+
+
+def may_retry_task(
+    now: AttemptOutcomeAtCluster,
+    earlier: Iterable[AttemptOutcomeAtCluster],
+    clusters: Set[str],
+    policy: CampaignFailuresSection,
+) -> bool:
+    """Say whether a task runs again after this attempt; `earlier` are its other attempts.
+
+    A task that overran its walltime is retried only at clusters where it has not overrun it yet.
+    """
+    attempts = [now, *earlier]
+    if now.outcome in NEVER_STARTED_OUTCOMES:
+        return True
+    if now.outcome is TaskAttemptOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
+        return False
+    times = sum(attempt.outcome is now.outcome for attempt in attempts)
+    return times <= _budget(now.outcome, clusters, policy)
+
+
+def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFailuresSection) -> int:
+    budgets = {
+        TaskAttemptOutcome.RESUBMIT: policy.asked,
+        TaskAttemptOutcome.RESUBMIT_LAST: policy.asked,
+        TaskAttemptOutcome.PREEMPTED: policy.preempted,
+        TaskAttemptOutcome.SITE_FAULT: policy.site_fault,
+        TaskAttemptOutcome.WALLTIME: policy.walltime,
+        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error
+        + len(clusters)
+        - 1,  # retries at further clusters: one for each
+    }
+    return budgets.get(outcome, 0)
+
+
+def choose_clusters_retry_avoids(
+    now: AttemptOutcomeAtCluster, earlier: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
+) -> tuple[str, ...]:
+    """Return the clusters that a task's next attempt avoids while other clusters are open.
+
+    If the task failed at every cluster, only the last cluster is avoided; after a preemption, none.
+    """
+    if now.outcome is TaskAttemptOutcome.MOVED:
+        return (now.cluster,) if clusters - {now.cluster} else ()
+    failed = _clusters_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
+    if clusters <= failed:
+        failed = clusters & _clusters_with_outcome([now], AVOIDED_OUTCOMES)
+    return tuple(sorted(failed)) if clusters - failed else ()
+
+
+def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
+    """Return the clusters where a task overran its walltime.
+
+    The task would overrun its walltime there again. Empty if the result excluded all clusters.
+    """
+    overran = _clusters_overrun(attempts) & clusters
+    return () if clusters <= overran else tuple(sorted(overran))
+
+
+def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> dict[int, tuple[str, ...]]:
+    """Map tasks to the clusters where they failed, which get no copies."""
+    by_task: dict[int, set[str]] = {}
+    for attempt in tried:
+        if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:
+            by_task.setdefault(attempt.task, set()).add(attempt.cluster)
+    return {task: tuple(sorted(names)) for task, names in by_task.items()}
+
+
+def plan_task_retries(
+    ended: Sequence[AttemptOutcomeAtCluster],
+    earlier: Iterable[AttemptOutcomeAtCluster],
+    clusters: Mapping[int, Set[str]],
+    policy: CampaignFailuresSection,
+) -> tuple[TaskRetry, ...]:
+    """Return the retries of ended attempts, for campaigns with clusters."""
+    by_task: dict[tuple[int, int], list[AttemptOutcomeAtCluster]] = {}
+    for attempt in (*earlier, *ended):
+        by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
+    with_others = (
+        (
+            attempt,
+            [previous for previous in by_task[attempt.campaign, attempt.task] if previous.attempt != attempt.attempt],
+        )
+        for attempt in ended
+    )
+    return tuple(
+        TaskRetry(
+            campaign=attempt.campaign,
+            task=attempt.task,
+            attempt=attempt.attempt,
+            outcome=attempt.outcome,
+            avoid=choose_clusters_retry_avoids(attempt, previous_attempts, clusters[attempt.campaign]),
+            never=list_walltime_overrun_clusters((attempt, *previous_attempts), clusters[attempt.campaign]),
+        )
+        for attempt, previous_attempts in with_others
+        if attempt.campaign in clusters
+        and may_retry_task(attempt, previous_attempts, clusters[attempt.campaign], policy)
+    )
+
+
+def _clusters_with_outcome(tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]) -> Set[str]:
+    return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
+
+
+def _clusters_overrun(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
+    return {
+        attempt.cluster for attempt in tried if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
+    }
+
+
+CampaignTask = tuple[int, int]  # campaign number, task number
+AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
+
+
+def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
+    """Group the competing attempts by task."""
+    attempts: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
+    for attempt in rivals:
+        attempts[attempt.campaign, attempt.task].append(attempt)
+    return attempts
+
+
+def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
+    """Return ended attempts, with outcome COPY if another attempt of the task counts.
+
+    `is_overrun` records an overrun walltime in a COPY, so that the task avoids that cluster. Of two
+    successes in one cycle the smaller attempt number wins, since their order is unknown.
+    """
+    now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
+    for attempt in ended:
+        now[attempt.campaign, attempt.task].append(attempt)
+    decides = {task: _deciding(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)}
+    return tuple(
+        replace(attempt, outcome=TaskAttemptOutcome.COPY, is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME)
+        if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
+        else attempt
+        for attempt in ended
+    )
+
+
+def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
+    """Return the attempt that counts; 0 while another attempt lives or has succeeded."""
+    outcomes = {rival.attempt: rival.outcome for rival in rivals}
+    if TaskAttemptOutcome.SUCCESS in outcomes.values():
+        return 0
+    now = {attempt.attempt: attempt.outcome for attempt in ended}
+    if good := [attempt for attempt, outcome in now.items() if outcome is TaskAttemptOutcome.SUCCESS]:
+        return min(good)
+    pending = {attempt for attempt, outcome in outcomes.items() if outcome is TaskAttemptOutcome.PENDING}
+    return 0 if pending - now.keys() else max(now)
+
+
+def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
+    """Return the final ends of tasks: attempts without outcome COPY or retry."""
+    runs = {(retry.campaign, retry.task) for retry in again}
+    return tuple(
+        attempt
+        for attempt in ended
+        if attempt.outcome is not TaskAttemptOutcome.COPY and (attempt.campaign, attempt.task) not in runs
+    )
+
+
+def number_retries_after_copies(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
+    """Return retries with numbers above all attempts of their tasks, copies included."""
+    return tuple(
+        replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
+        if (of_task := rivals.get((retry.campaign, retry.task)))
+        else retry
+        for retry in again
+    )
+
+
+def find_superseded_attempts(
+    ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
+) -> tuple[SupersededAttempts, ...]:
+    """Return the live attempts, by array, whose tasks have succeeded.
+
+    Each cycle returns these attempts until they have ended. An unreleased array is left out while
+    another task of the array is needed.
+    """
+    by_number = {(array.campaign, array.number): array for array in arrays}
+    now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
+    # live attempts by campaign and array
+    live: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
+    lost: dict[CampaignTask, list[int]] = defaultdict(list)
+    for task, of_task in rivals.items():
+        has_won = _has_won(task, of_task, now)
+        for rival in of_task:
+            if rival.outcome is TaskAttemptOutcome.PENDING and (*task, rival.attempt) not in now:
+                live[rival.campaign, rival.array].append(rival)
+                if has_won:
+                    lost[rival.campaign, rival.array].append(rival.place)
+    superseded = (
+        SupersededAttempts(
+            array=by_number[key],
+            places=_ranges(indices),
+            is_whole=by_number[key].is_of_copies and len(indices) == len(live[key]),
+        )
+        for key, indices in sorted(lost.items())
+        if key in by_number
+    )
+    return tuple(loser for loser in superseded if loser.is_whole or loser.array.state is ArraySubmissionState.RELEASED)
+
+
+def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
+    """Say whether an array is unreleased and has no task that is still needed."""
+    return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED
+
+
+def _has_won(
+    task: CampaignTask, of_task: Iterable[CompetingAttempt], now: Mapping[tuple[int, int, int], TaskAttemptOutcome]
+) -> bool:
+    outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
+    return TaskAttemptOutcome.SUCCESS in outcomes
+
+
+def _ranges(indices: Iterable[int]) -> tuple[range, ...]:
+    ranges: list[range] = []
+    for index in sorted(indices):
+        if ranges and ranges[-1].stop == index:
+            ranges[-1] = range(ranges[-1].start, index + 1)
+        else:
+            ranges.append(range(index, index + 1))
+    return tuple(ranges)

@@ -1,0 +1,361 @@
+"""Report a balancer round: its plan in one sentence, and the figures that are published."""
+
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanFigures,
+    BalancePlanReason,
+    NewNodeOrRemovalRefusal,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
+    count_slots_and_startable_tasks,
+    startable_waiting_jobs,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.published_balance import (
+    BalanceRoundStatistics,
+    PublishedBalancerFigures,
+    PublishedNewNodeRefusalCount,
+    PublishedNodeCount,
+    PublishedPoolNodeCounters,
+    RecentlyEndedTasks,
+    TasksEndedInMinute,
+    minute_since_epoch,
+)
+
+
+USUAL = DemandPolicySection()
+MINUTES_S = 120  # times from this length on are printed in minutes
+
+HINDRANCES = {
+    BalancePlanReason.FULL: "at most {max_nodes} may be",
+    BalancePlanReason.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
+    BalancePlanReason.POOL_FULL: "and pools have as many nodes as they may",
+    BalancePlanReason.OVER_QUOTA: "and the quota of pools is used up",
+    BalancePlanReason.OVER_BUDGET: "and another node would be over the budget of an hour",
+    BalancePlanReason.OVER_MONTH: "and another node would be over the month's budget",
+    BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may be on their way",
+    BalancePlanReason.NO_SUCH_PLACE: ("and nodes of pools would be in no queue or in unknown host groups"),
+    BalancePlanReason.QUEUE_CLOSED: ("and the queues of pools are closed on all hosts (`qstat -f` shows how)"),
+    BalancePlanReason.NO_NODE: "and no new node could run the others",
+}
+SENTENCES = {
+    **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
+    BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
+    BalancePlanReason.FULL: "{nodes} of at most {most}",
+    BalancePlanReason.NOT_STABLE: ("the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"),
+    BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
+    BalancePlanReason.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
+    BalancePlanReason.CLOSED: (
+        "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
+    ),
+    BalancePlanReason.ON_THEIR_WAY: ("{waiting} and {queue} has no slots, but nodes are on their way"),
+    BalancePlanReason.WAITS_TOO_LONG: ("{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"),
+    BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
+    BalancePlanReason.FITS: "{waiting}, {need}",
+    BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
+    BalancePlanReason.SEVERAL_SLOT_COUNTS: ("hosts have several slot counts, with which StarCluster ends"),
+    BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
+    BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
+    BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
+    BalancePlanReason.UNREADY: ("{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"),
+    BalancePlanReason.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
+    BalancePlanReason.ALL_FIT: "{tasks}, {fit}, {of_max}",
+    BalancePlanReason.NO_NEED: "no task waits, {of_max}",
+    BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
+    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there} where at most {max_nodes} may be"),
+    BalancePlanReason.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    BalancePlanReason.SOON: (
+        "{tasks}{since}, without a new node all is done in {backlog}, at most {target} and a boot of {boot}"
+    ),
+    BalancePlanReason.ELSEWHERE: (
+        "{tasks}{since}, {fit}, queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
+    ),
+    BalancePlanReason.MONTH_SPENT: ("{tasks}, and what is left of the month's budget does not pay for {there}"),
+    BalancePlanReason.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
+}
+
+
+def describe_balance_plan(
+    plan: BalancePlan,
+    rules: BalanceSection,
+    demand: DemandPolicySection = USUAL,
+    *,
+    is_alone: bool = True,
+    ended: str = "",
+) -> str:
+    """Describe a balance plan in one sentence, with the figures that led to the plan.
+
+    With `is_alone=False` the round also does other things, and an empty plan says `nothing more
+    is done`. `ended` is the master's machine if the round destroys this machine.
+    """
+    words = _words(plan, rules, demand)
+    why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
+    verdict = SENTENCES[plan.verdict].format(**words, hindrance=why)
+    act = "nothing is done" if is_alone else "nothing more is done"
+    if plan.wake:
+        act = f"wake {', '.join(plan.wake)}"
+    elif plan.add:
+        act = f"add {plan.add}{_of_pool(plan)}"
+    elif plan.remove:
+        act = f"remove {', '.join(plan.remove)}"
+    elif ended:
+        act = f"end the master's machine {ended}"
+    return verdict if plan.verdict is BalancePlanReason.NO_MAXIMUM else f"{verdict}: {act}"
+
+
+def explain_no_new_node_or_removal(refused: NewNodeOrRemovalRefusal, rules: BalanceSection) -> str:
+    """Say in one line why nothing is done about a job or a host."""
+    return refused.cause.value.format(
+        minute=refused.minute,
+        kill_after=rules.kill_after_min,
+        min_nodes=refused.wanted or rules.min_nodes,
+        name=refused.name,
+        wanted=replace_control_characters(refused.wanted),
+        has=refused.has,
+    )
+
+
+def _of_pool(plan: BalancePlan) -> str:
+    if not plan.pool:
+        return ""
+    price = f" at {plan.figures.price:g} an hour each" if plan.figures.price else ""
+    return f" of pool {plan.pool}{price}"
+
+
+def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+    figures = plan.figures
+    jobs, idle = figures.jobs, len(plan.remove)
+    more = number_with_noun(figures.leaving, "more goes", "more go")
+    return {
+        "nodes": figures.nodes,
+        "there": number_with_noun(figures.nodes, "node"),
+        "cost": "costs" if figures.nodes == 1 else "cost",
+        "useful": figures.useful,
+        "staying": figures.nodes - figures.leaving,
+        "leaving": f", {more} already" if figures.leaving else "",
+        "queue": rules.queue,
+        "kill_after": rules.kill_after_min,
+        "unchanged_s": figures.unchanged_s or 0.0,
+        "waiting": number_with_noun(jobs, "job waits", "jobs wait"),
+        "waited_min": figures.waited_s // 60,
+        "wait_min": rules.job_wait_time_s / 60,
+        "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
+        "idle": f"{number_with_noun(idle, 'node')} idle",
+        **_limits(figures, rules, demand),
+        **_of_demand(figures, demand),
+    }
+
+
+def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+    """Return the limits that hold now; policy demand may change the limits at each hour."""
+    is_by_hour = figures.most is not None
+    most = rules.max_nodes if figures.most is None else figures.most
+    least = rules.min_nodes if figures.least is None else figures.least
+    return {
+        "max_nodes": most,
+        "most": number_with_noun(most, "node"),
+        "least": number_with_noun(least, "node"),
+        "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
+        "of_max": f"{figures.nodes} of {number_with_noun(most, 'node')}",
+    }
+
+
+def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
+    """Return the values that only sentences of policy demand contain."""
+    tasks, room = figures.tasks, f"{number_with_noun(figures.free, 'free slot')}"
+    on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
+    coming = f" and {on_way}" if figures.coming else ""
+    waits = "no task waits" if not tasks else number_with_noun(tasks, "task waits", "tasks wait")
+    return {
+        "tasks": waits,
+        "since": f" {_time(figures.waited_s)}" if tasks else "",
+        "coming": coming,
+        "fit": f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
+        "hosts": figures.hosts,
+        "unready": figures.unready,
+        "wait_s": demand.wait_s,
+        "retry_s": demand.retry_s,
+        "target": _time(demand.target_wait_s),
+        "backlog": _time(figures.backlog_s or 0.0),
+        "boot": _time(figures.boot_s),
+        "elsewhere": figures.elsewhere,
+        "elsewhere_time": _time(figures.elsewhere_s),
+    }
+
+
+def _time(time_s: float) -> str:
+    return f"{time_s:.0f} s" if time_s < MINUTES_S else f"{time_s / 60:.0f} min"
+
+
+GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerRoundNodeChanges:
+    """The result of a balancer round: added, removed and failed nodes by pool."""
+
+    took_s: float = 0.0
+    sentence: str = ""
+    is_acting: bool = False
+    min_nodes: int = 0
+    max_nodes: int = 0
+    cost_hour: float = 0.0
+    added: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+
+def count_node_changes_by_pool(
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundNodeChanges
+) -> BalancerRoundNodeChanges:
+    """Return the round's outcome with the numbers of added, removed and failed nodes by pool.
+
+    A change is a pair of a node before (None for a new node) and after the round. A node counts
+    as added when it is ready, as removed when its machine is deleted, and as failed once.
+    """
+    added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
+    for before, node in changes:
+        was = before.state if before else None
+        added[node.pool] += node.state is ElasticNodeState.READY and was is ElasticNodeState.JOINING
+        is_lost = node.cause is NodeStateCause.VANISHED
+        removed[node.pool] += node.state is ElasticNodeState.GONE and was in GIVEN_BACK and not is_lost
+        is_new_cause = before is None or before.cause is not node.cause
+        failed[node.pool] += is_new_cause and _is_failure(node.cause)
+    return replace(so_far, added=+added, removed=+removed, failed=+failed)
+
+
+def _is_failure(cause: NodeStateCause) -> bool:
+    return cause.is_boot_failure or cause in (NodeStateCause.VANISHED, NodeStateCause.SILENT)
+
+
+def balancer_figures_if_cell_observed(
+    before: PublishedBalancerFigures | None,
+    cluster: str,
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceRoundStatistics,
+    outcome: BalancerRoundNodeChanges,
+) -> PublishedBalancerFigures:
+    """Return the published figures after a round that observed the whole cell."""
+    last = _begun(before, cluster, situation.now)
+    figures = plan.figures
+    return replace(
+        last,
+        at=situation.now,
+        seen_at=situation.now,
+        took_s=outcome.took_s,
+        trouble="",
+        sentence=outcome.sentence,
+        is_acting=outcome.is_acting,
+        rounds=last.rounds + 1,
+        statistics=numbers,
+        wanted_slots=figures.wanted,
+        free_slots=figures.free,
+        longest_wait_s=figures.waited_s,
+        min_nodes=figures.least if figures.least is not None else outcome.min_nodes,
+        max_nodes=figures.most if figures.most is not None else outcome.max_nodes,
+        cost_hour=outcome.cost_hour,
+        cost_month=situation.spent,
+        nodes=_nodes(situation),
+        pools=_pools(last, outcome),
+        refused=_refused(plan),
+    )
+
+
+def balancer_figures_if_cell_unobserved(
+    before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
+) -> PublishedBalancerFigures:
+    """Return the published figures after a round that could not observe the cell.
+
+    All other figures stay as they were.
+    """
+    last = _begun(before, cluster, now)
+    return replace(
+        last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1
+    )
+
+
+def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime) -> PublishedBalancerFigures:
+    """Return the previous round's figures; new figures if the cluster has no previous round."""
+    if before and before.cluster == cluster:
+        return before
+    return PublishedBalancerFigures(cluster=cluster, at=now)
+
+
+def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
+    counts = Counter((node.pool, node.state.value) for node in situation.nodes)
+    return tuple(
+        PublishedNodeCount(pool=pool, state=state, nodes=counts[pool, state]) for pool, state in sorted(counts)
+    )
+
+
+def _pools(last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges) -> tuple[PublishedPoolNodeCounters, ...]:
+    pools = {pool.pool: pool for pool in last.pools}
+    names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
+    return tuple(_grown(pools.get(name, PublishedPoolNodeCounters(pool=name)), outcome) for name in names)
+
+
+def _grown(pool: PublishedPoolNodeCounters, outcome: BalancerRoundNodeChanges) -> PublishedPoolNodeCounters:
+    return PublishedPoolNodeCounters(
+        pool=pool.pool,
+        added=pool.added + outcome.added.get(pool.pool, 0),
+        removed=pool.removed + outcome.removed.get(pool.pool, 0),
+        failed=pool.failed + outcome.failed.get(pool.pool, 0),
+    )
+
+
+def _refused(plan: BalancePlan) -> tuple[PublishedNewNodeRefusalCount, ...]:
+    counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
+    return tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
+
+
+LOOKBACK = timedelta(minutes=180)
+
+
+def count_balancer_round_figures(
+    situation: BalanceSituation, ends: RecentlyEndedTasks, queue: str, lookback: timedelta = LOOKBACK
+) -> BalanceRoundStatistics:
+    """Count the figures of a round; means cover the tasks that ended in the lookback.
+
+    Best-effort tasks and transferred tasks are not counted as running. A parallel task counts
+    on each of its hosts, as in qstat. Hosts that report no load are left out of the mean.
+    """
+    lately = tasks_ended_in_lookback(ends, situation, lookback)
+    tasks = sum(minute.tasks for minute in lately)
+    loads = [host.load for host in situation.cell.hosts if host.load is not None]
+    return BalanceRoundStatistics(
+        at=situation.now,
+        hosts=len(situation.cell.hosts),
+        running=sum(
+            len(instance.running)
+            for instance in situation.cell.instances
+            if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host)
+        ),
+        queued=sum(row.tasks for row in startable_waiting_jobs(situation.cell.waiting)),
+        slots=count_slots_and_startable_tasks(situation, queue).slots,
+        duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
+        wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
+        load=sum(loads) / len(loads) if loads else 0.0,
+    )
+
+
+def tasks_ended_in_lookback(
+    ends: RecentlyEndedTasks, situation: BalanceSituation, lookback: timedelta = LOOKBACK
+) -> tuple[TasksEndedInMinute, ...]:
+    """Return the tasks that ended within the lookback, minute by minute."""
+    since = minute_since_epoch(situation.now - lookback)
+    return tuple(ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now))
+
+
+def _mean_s(total_s: float, tasks: int) -> int:
+    """Return a mean in whole seconds."""
+    return round(total_s / tasks) if tasks else 0

@@ -1,0 +1,85 @@
+"""Correct stored times after the system clock was set.
+
+The size of the step is known unless the machine was restarted. Stored times are then shifted by the
+step, so that ages stay right. No stored time is later than now.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerHostClocks,
+    BalancerOwnedNode,
+    PoolFailureRecord,
+)
+
+TimeChange = Callable[[datetime], datetime]
+
+LEAST_S = 60.0  # smaller clock steps are ignored: they change no decision
+
+
+def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
+    """Return by how much the clock was set; zero if unknown or under a minute."""
+    if before is None or not now.boot or before.boot != now.boot:
+        return timedelta()
+    set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
+    return set_by if abs(set_by.total_seconds()) >= LEAST_S else timedelta()
+
+
+def shift_time(at: datetime, by: timedelta) -> datetime:
+    """Return a time shifted by a clock step.
+
+    A time that cannot be represented is returned unchanged.
+    """
+    try:
+        return at + by
+    except OverflowError:
+        return at
+
+
+def time_shifter(by: timedelta) -> TimeChange:
+    """Return a function that shifts times by a clock step."""
+    return lambda at: shift_time(at, by)
+
+
+def future_time_limiter(now: datetime) -> TimeChange:
+    """Return a function that replaces future times by now."""
+    return lambda at: min(at, now)
+
+
+def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
+    """Return a time, or now if the time is in the future."""
+    return _changed(at, future_time_limiter(now))
+
+
+def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
+    """Return a node with a function applied to all of its times."""
+    return replace(
+        node,
+        since=change(node.since),
+        up_since=_changed(node.up_since, change),
+        idle_since=_changed(node.idle_since, change),
+    )
+
+
+def change_pool_failure_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
+    """Return a pool's failure record with a function applied to all of its times."""
+    return replace(
+        record, failed_at=_changed(record.failed_at, change), no_capacity_at=_changed(record.no_capacity_at, change)
+    )
+
+
+def change_waiting_job_history_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
+    """Return the history of waiting jobs with a function applied to all of its times."""
+    return replace(
+        history,
+        at=change(history.at),
+        room_since=_changed(history.room_since, change),
+        stuck_since=_changed(history.stuck_since, change),
+    )
+
+
+def _changed(at: datetime | None, change: TimeChange) -> datetime | None:
+    return None if at is None else change(at)

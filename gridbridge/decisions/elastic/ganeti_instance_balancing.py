@@ -1,0 +1,326 @@
+"""Move the instances of a Ganeti cluster one by one until hbal's score stops improving.
+
+Scores of candidate moves are first estimated from running sums, so that a move costs the same in
+any cluster. The best candidates are then computed exactly.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
+
+from gridbridge.decisions.elastic.ganeti_placement_score import (
+    CONFLICT,
+    EQUAL,
+    FAILING,
+    KEPT,
+    LOCATION,
+    OFFLINE,
+    OFFLINE_PRIMARY,
+    SPREAD,
+    WEIGHTS,
+    ChangedNodeLoads,
+    GanetiInstancePlacement,
+    GanetiNodeScoreShare,
+    ganeti_loads_after_unmirrored_move,
+    ganeti_node_score_share,
+    possible_ganeti_instance_moves,
+)
+from gridbridge.decisions.elastic.ganeti_node_load import (
+    GanetiInstanceLoad,
+    GanetiNodeLoad,
+    do_ganeti_tags_allow_migration,
+    ganeti_load_with_primary,
+    ganeti_load_without_primary,
+)
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, GanetiInstanceMoveKind
+
+ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of sums and spreads
+STANDING = range(SPREAD)
+MOVED = (0, 3, 4, 5, 7)  # spreads changed by each move of an instance without a second copy
+
+
+class GanetiMoveScoreSums:
+    """Running sums of a placement, from which scores after moves are estimated."""
+
+    def __init__(self, at: GanetiInstancePlacement) -> None:
+        self.at = at
+        self.online = at.online
+        count = len(self.online) or 1
+        contributions = [at.contributions[node] for node in self.online]
+        self.centre = [sum(contribution[k] for contribution in contributions) / count for k in STANDING]
+        self.given: list[dict[GanetiInstanceLoad, ScoreChange]] = [{} for _ in at.loads]
+        self.taken: list[dict[tuple[GanetiInstanceLoad, bool], ScoreChange | None]] = [{} for _ in at.loads]
+        self.begin(())
+
+    def begin(self, changed: tuple[int, ...]) -> None:
+        """Recompute all sums after the given nodes have changed."""
+        for node in changed:
+            self.given[node].clear()
+            self.taken[node].clear()
+        contributions = [self.at.contributions[node] for node in self.online]
+        self.sums = [sum(contribution[k] - self.centre[k] for contribution in contributions) for k in STANDING]
+        self.squares = [
+            sum((contribution[k] - self.centre[k]) ** 2 for contribution in contributions) for k in STANDING
+        ]
+        self.away = sum(
+            _offline_terms(load)
+            for load, is_online in zip(self.at.loads, self.at.is_online, strict=True)
+            if not is_online
+        )
+        self.linear = self.away + sum(_linear(contribution) for contribution in contributions)
+        self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
+        self.spread = sum(self.terms)
+
+    def giving(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
+        """Return the change of the score sums when an instance leaves its primary node."""
+        changes = self.given[node]
+        if burden not in changes:
+            load = ganeti_load_without_primary(self.at.hardware[node], self.at.loads[node], burden)
+            changes[burden] = self.change(node, load)
+        return changes[burden]
+
+    def taking(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
+        """Return the change of the score sums when a node takes an instance; None without room."""
+        changes = self.taken[node]
+        key = burden, is_forced
+        if key not in changes:
+            hardware = self.at.hardware[node]
+            load = ganeti_load_with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
+            changes[key] = None if load is None else self.change(node, load)
+        return changes[key]
+
+    def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
+        """Return the change of the score sums if a node had another load."""
+        if not self.at.is_online[node]:
+            return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
+        old, new = (self.at.contributions[node], ganeti_node_score_share(self.at.hardware[node], load))
+        spreads = []
+        for k in STANDING:
+            before, after = old[k] - self.centre[k], new[k] - self.centre[k]
+            if before != after or k in MOVED:
+                spreads.append((k, after - before, after * after - before * before))
+        return _linear(new) - _linear(old), tuple(spreads)
+
+    def nearest(
+        self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
+    ) -> list[tuple[float, int]]:
+        """Return the targets whose estimated score is close to the best, with scores.
+
+        The loop is unrolled, because a balance calls this a million times.
+        """
+        count = float(len(self.online) or 1)
+        source_changes = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
+        base = self.linear + source[0] + self.spread - sum(self.terms[k] for k in MOVED)
+        starts = [
+            (self.sums[k] + by_sum, self.squares[k] + by_square)
+            for k in MOVED
+            for by_sum, by_square in (source_changes.get(k, (0.0, 0.0)),)
+        ]
+        (s0, q0), (s1, q1), (s2, q2), (s3, q3), (s4, q4) = starts
+        w0, w1, w2, w3, w4 = (WEIGHTS[k] / count for k in MOVED)
+        nearest = []
+        for target, (by_linear, moved) in targets:
+            if len(moved) != len(MOVED):
+                value = self._merged((source, (by_linear, moved)))
+            else:
+                (_, a0, b0), (_, a1, b1), (_, a2, b2), (_, a3, b3), (_, a4, b4) = moved
+                v0 = count * (q0 + b0) - (s0 + a0) ** 2
+                v1 = count * (q1 + b1) - (s1 + a1) ** 2
+                v2 = count * (q2 + b2) - (s2 + a2) ** 2
+                v3 = count * (q3 + b3) - (s3 + a3) ** 2
+                v4 = count * (q4 + b4) - (s4 + a4) ** 2
+                value = base + by_linear
+                value += w0 * sqrt(v0) if v0 > 0 else 0.0
+                value += w1 * sqrt(v1) if v1 > 0 else 0.0
+                value += w2 * sqrt(v2) if v2 > 0 else 0.0
+                value += w3 * sqrt(v3) if v3 > 0 else 0.0
+                value += w4 * sqrt(v4) if v4 > 0 else 0.0
+            if value <= least + EQUAL:
+                nearest.append((value, target))
+        return nearest
+
+    def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
+        """Return the estimated score if the given nodes had other loads."""
+        return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
+
+    def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
+        sums: dict[int, tuple[float, float]] = {}
+        for _, spreads in changes:
+            for k, by_sum, by_square in spreads:
+                a, b = sums.get(k, (0.0, 0.0))
+                sums[k] = a + by_sum, b + by_square
+        return self._with(
+            sum(change[0] for change in changes),
+            tuple((k, *by_sum_and_square) for k, by_sum_and_square in sums.items()),
+        )
+
+    def _with(self, by_linear: float, spreads: tuple[tuple[int, float, float], ...]) -> float:
+        value = self.linear + by_linear + self.spread
+        for k, by_sum, by_square in spreads:
+            value += self._term(k, by_sum, by_square) - self.terms[k]
+        return value
+
+    def _term(self, k: int, by_sum: float, by_square: float) -> float:
+        count = len(self.online) or 1
+        mean = (self.sums[k] + by_sum) / count
+        variance = (self.squares[k] + by_square) / count - mean * mean
+        return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
+
+
+def _linear(contribution: GanetiNodeScoreShare) -> float:
+    return (
+        contribution.failing * FAILING
+        + contribution.conflicts * CONFLICT
+        + contribution.location * LOCATION
+        + contribution.kept_mem * KEPT
+    )
+
+
+def _offline_terms(load: GanetiNodeLoad) -> float:
+    """Return the contribution of an offline node to the score."""
+    return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries
+
+
+Home = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateGanetiMove:
+    """A candidate for the best move of an instance, with its estimated score."""
+
+    nearly: float
+    instance: int
+    kind: GanetiInstanceMoveKind
+    target: int
+    home: Home
+    changed: ChangedNodeLoads | None  # None: the instance goes to any node
+
+
+def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
+    """Apply the best move while the score improves; return the applied moves."""
+    moves = []
+    changes = GanetiMoveScoreSums(at)
+    now = at.score({})
+    while best := _best_move(at, changes, now):
+        now, step, changed = best
+        nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
+        at.apply(step.instance, step.home, changed)
+        changes.begin(tuple(changed))
+        moves.append(
+            GanetiInstanceMove(
+                instance=step.instance,
+                kind=step.kind,
+                target=step.target,
+                primary=step.home[0],
+                secondary=step.home[1],
+                nodes=nodes,
+            )
+        )
+    return tuple(moves)
+
+
+def _best_move(
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
+) -> tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None:
+    """Return the first move with the lowest exact score; None if no move improves the score."""
+    best: tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None = None
+    least = now
+    for step in _moves_near_best_score(at, changes, now):
+        changed = step.changed or ganeti_loads_after_unmirrored_move(at, step.instance, step.target)
+        value = at.score(changed)
+        if value < least:
+            least, best = value, (value, step, changed)
+    return best
+
+
+def _moves_near_best_score(
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
+) -> list[CandidateGanetiMove]:
+    """Return the moves whose estimated score is close to the best, in hbal's order.
+
+    Moves away from offline nodes improve the score so much that other moves need not be tried.
+    """
+    leaving, staying = _distinct_instances(at)
+    candidates: list[CandidateGanetiMove] = []
+    least = _collect_moves_near_best(at, changes, leaving, now, candidates)
+    if least + EQUAL >= changes.away:
+        least = _collect_moves_near_best(at, changes, staying, least, candidates)
+    near = [step for step in candidates if step.nearly <= least + EQUAL]
+    return sorted(near, key=lambda step: step.instance)
+
+
+def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
+    """Return the instances on offline and on online nodes, one of each group of equals."""
+    alike = set[tuple[Home, GanetiInstanceLoad]]()
+    leaving, staying = list[int](), list[int]()
+    for instance in at.movable:
+        home = at.homes[instance]
+        key = home, at.burdens[instance]
+        if key in alike:
+            continue
+        alike.add(key)
+        is_on = all(at.is_online[node] for node in home if node != NO_NODE)
+        (staying if is_on else leaving).append(instance)
+    return leaving, staying
+
+
+def _collect_moves_near_best(
+    at: GanetiInstancePlacement,
+    changes: GanetiMoveScoreSums,
+    instances: Iterable[int],
+    least: float,
+    candidates: list[CandidateGanetiMove],
+) -> float:
+    """Collect the candidates close to the lowest score so far; return the lowest score."""
+    for instance in instances:
+        for step in _moves_of_instance(at, changes, instance, least):
+            if step.nearly <= least + EQUAL:
+                candidates.append(step)
+                least = min(least, step.nearly)
+    return least
+
+
+def _moves_of_instance(
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
+) -> Iterator[CandidateGanetiMove]:
+    if instance not in at.mirrored:
+        yield from _moves_to_any_node(at, changes, instance, least)
+        return
+    for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
+        yield CandidateGanetiMove(
+            nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
+            instance=instance,
+            kind=kind,
+            target=target,
+            home=home,
+            changed=changed,
+        )
+
+
+def _moves_to_any_node(
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
+) -> Iterator[CandidateGanetiMove]:
+    primary, secondary = at.homes[instance]
+    burden, source = at.burdens[instance], at.hardware[primary]
+    is_forced = not at.is_online[primary]
+    targets = [
+        (target, taking)
+        for target in changes.online
+        if target not in (primary, secondary)
+        and do_ganeti_tags_allow_migration(source, at.hardware[target])
+        and (taking := changes.taking(target, burden, is_forced=is_forced))
+    ]
+    if at.has_pairs:
+        all_loads = ((ganeti_loads_after_unmirrored_move(at, instance, target), target) for target, _ in targets)
+        near = [(at.score(changed), target) for changed, target in all_loads]
+    else:
+        near = changes.nearest(changes.giving(primary, burden), targets, least)
+    for nearly, target in near:
+        yield CandidateGanetiMove(
+            nearly=nearly,
+            instance=instance,
+            kind=GanetiInstanceMoveKind.TO_ANY,
+            target=target,
+            home=(target, secondary),
+            changed=None,
+        )

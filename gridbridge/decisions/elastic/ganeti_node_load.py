@@ -1,0 +1,428 @@
+"""Compute the hardware and load of Ganeti nodes, and whether a node has room for more (N+1 included). (keep the
+second sentence)"""
+
+from collections.abc import Mapping
+from math import inf, nan
+from typing import NamedTuple, TypeVar
+from gridbridge.model.elastic.ganeti_cluster import (
+    NO_NODE,
+    GanetiCluster,
+    GanetiDiskMirroring,
+    GanetiInstance,
+    GanetiInstanceStatus,
+    GanetiNode,
+)
+
+
+Key = TypeVar("Key")
+
+
+class GanetiNodeHardwareAndTags(NamedTuple):
+    """The constant facts of a Ganeti node: its hardware and its tags."""
+
+    room: int  # MiB of memory for instances
+    mem: float
+    disk: float
+    cpus: float
+    speed: float
+    spindles: int
+    most_spindles: float
+    vcpu_ratio: float
+    is_exclusive: bool
+    sends: frozenset[str]  # migration tags of this node
+    takes: frozenset[str]  # migration tags of nodes that may send instances here
+    locations: frozenset[str]
+
+
+class GanetiInstanceLoad(NamedTuple):
+    """The load that a Ganeti instance puts on a node; equal loads are interchangeable."""
+
+    mem: int  # MiB of configured memory
+    live_mem: int  # MiB in use now
+    kept_mem: int  # MiB that the secondary node reserves for a failover
+    disk: int
+    vcpus: int
+    is_local: bool
+    is_mirrored: bool
+    spindle_use: int
+    spindles: int | None
+    tags: tuple[str, ...]  # exclusion tags
+    desired: frozenset[str]  # desired location tags of the primary node
+    together: int  # number of locations that primary and secondary node share
+
+
+class GanetiNodeLoad(NamedTuple):
+    """The load of a Ganeti node, which changes with each move of an instance."""
+
+    live_mem: int
+    promised_mem: int  # MiB that would be free if all instances ran
+    free_disk: int
+    vcpus: int
+    free_spindles: int
+    spindle_use: float
+    primaries: int
+    secondaries: int
+    peers: Mapping[int, int]  # MiB needed here by a failover, by primary node
+    kept_mem: int  # the largest value of `peers`
+    fails: bool  # not N+1 safe: no room for `kept_mem`
+    tags: Mapping[str, int]
+    location: int
+    pairs: Mapping[tuple[str, str], int]  # number of instances, by location and exclusion tag
+
+
+def divide_like_ieee_754(part: float, whole: float) -> float:
+    """Divide as IEEE 754 does: division by zero gives infinity or NaN."""
+    if whole:
+        return part / whole
+    return nan if not part or part != part else (inf if part > 0 else -inf)
+
+
+def ganeti_load_with_primary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
+) -> GanetiNodeLoad | None:
+    """Return a node's load with one more primary instance; None if the node has no room.
+
+    A forced move ignores soft limits, as when an instance leaves an offline node.
+    """
+    live_mem = load.live_mem + burden.live_mem
+    free = hardware.room - live_mem
+    free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
+    if free <= 0 or (burden.is_local and free_disk <= 0):
+        return None
+    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
+    free_spindles = _spindles_left(hardware, load, burden)
+    if burden.is_local and hardware.is_exclusive and free_spindles < 0:
+        return None
+    vcpus = load.vcpus + burden.vcpus
+    promised_mem = load.promised_mem - burden.mem
+    fails = free <= load.kept_mem
+    if not is_forced and (
+        (fails and not load.fails)
+        or promised_mem <= 0
+        or (burden.is_local and spindle_use > hardware.most_spindles)
+        or 0 <= hardware.vcpu_ratio < divide_like_ieee_754(vcpus, hardware.cpus)
+        or (burden.tags and any(tag in load.tags for tag in burden.tags))
+    ):
+        return None
+    return GanetiNodeLoad(
+        live_mem,
+        promised_mem,
+        free_disk,
+        vcpus,
+        free_spindles,
+        spindle_use,
+        load.primaries + 1,
+        load.secondaries,
+        load.peers,
+        load.kept_mem,
+        fails,
+        change_counts_of_keys_by_one(load.tags, burden.tags, 1),
+        load.location + ganeti_location_mismatch(hardware, burden),
+        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
+    )
+
+
+def ganeti_load_without_primary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+) -> GanetiNodeLoad:
+    """Return a node's load without a primary instance."""
+    live_mem = load.live_mem - burden.live_mem
+    return GanetiNodeLoad(
+        live_mem,
+        load.promised_mem + burden.mem,
+        load.free_disk + burden.disk if burden.is_local else load.free_disk,
+        load.vcpus - burden.vcpus,
+        _spindles_freed(hardware, load, burden),
+        ganeti_spindle_use_after_change(hardware, load, burden, -1),
+        load.primaries - 1,
+        load.secondaries,
+        load.peers,
+        load.kept_mem,
+        hardware.room - live_mem <= load.kept_mem,
+        change_counts_of_keys_by_one(load.tags, burden.tags, -1),
+        load.location - ganeti_location_mismatch(hardware, burden),
+        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), -1),
+    )
+
+
+def ganeti_load_with_secondary(
+    hardware: GanetiNodeHardwareAndTags,
+    load: GanetiNodeLoad,
+    burden: GanetiInstanceLoad,
+    primary: int,
+    *,
+    is_forced: bool,
+    ignores_disk: bool = False,
+) -> GanetiNodeLoad | None:
+    """Return a node's load with one more secondary copy; None if the node has no room."""
+    free_disk = load.free_disk - burden.disk
+    if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
+        return None
+    free_spindles = _spindles_left(hardware, load, burden)
+    if hardware.is_exclusive and free_spindles < 0:
+        return None
+    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
+    free = hardware.room - load.live_mem
+    needed = load.peers.get(primary, 0) + burden.kept_mem
+    kept_mem = max(load.kept_mem, needed)
+    fails = free <= kept_mem
+    if not is_forced and (
+        free_disk <= 0
+        or spindle_use > hardware.most_spindles
+        or burden.kept_mem >= free
+        or (fails and not load.fails)
+        or burden.kept_mem >= load.promised_mem
+    ):
+        return None
+    return load._replace(
+        free_disk=free_disk,
+        free_spindles=free_spindles,
+        spindle_use=spindle_use,
+        secondaries=load.secondaries + 1,
+        peers={**load.peers, primary: needed},
+        kept_mem=kept_mem,
+        fails=fails,
+    )
+
+
+def ganeti_load_without_secondary(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
+) -> GanetiNodeLoad:
+    """Return a node's load without an instance's secondary copy."""
+    before = load.peers.get(primary, 0)
+    needed = before - burden.kept_mem
+    other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
+    peers = {**other_peers, primary: needed} if needed > 0 else other_peers
+    kept_mem = load.kept_mem if before < load.kept_mem else max(peers.values(), default=0)
+    return load._replace(
+        free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
+        free_spindles=_spindles_freed(hardware, load, burden),
+        spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, -1),
+        secondaries=load.secondaries - 1,
+        peers=peers,
+        kept_mem=kept_mem,
+        fails=hardware.room - load.live_mem <= kept_mem,
+    )
+
+
+def do_ganeti_tags_allow_migration(source: GanetiNodeHardwareAndTags, target: GanetiNodeHardwareAndTags) -> bool:
+    """Say whether the migration tags allow moves from one node to another."""
+    return source.sends <= target.takes
+
+
+def ganeti_spindle_use_after_change(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+) -> float:
+    """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
+    if hardware.is_exclusive:
+        return 0.0
+    return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
+
+
+def _spindles_left(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
+    """Return the free spindles after adding an instance; an unknown number counts as no room."""
+    if not hardware.is_exclusive:
+        return 0
+    return -1 if burden.spindles is None else load.free_spindles - burden.spindles
+
+
+def _spindles_freed(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
+    return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
+
+
+def ganeti_location_mismatch(hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad) -> int:
+    """Return by how much a node misses an instance's desired location."""
+    return burden.together + len(burden.desired - hardware.locations)
+
+
+def ganeti_location_exclusion_pairs(
+    hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad
+) -> tuple[tuple[str, str], ...]:
+    """Return each location of a node paired with each exclusion tag of an instance."""
+    if not burden.tags or not hardware.locations:
+        return ()
+    return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
+
+
+def change_counts_of_keys_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+    """Return the counts with each key increased or decreased by one."""
+    if not keys:
+        return counts
+    changed = dict(counts)
+    for key in keys:
+        remaining = changed.get(key, 0) + sign
+        if remaining > 0:
+            changed[key] = remaining
+        else:
+            changed.pop(key, None)
+    return changed
+
+
+EXCLUSION = "htools:iextags:"
+MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
+LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
+
+
+MISSING_MB, MISSING_DISK_MB = 512, 1024  # a larger gap gets a warning: Ganeti's checkData
+MB_OF_GB = 1024
+
+
+def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
+    """Describe nodes with much memory or disk that no instance accounts for."""
+    used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
+    for instance in cluster.instances:
+        for index in {instance.primary, instance.secondary} - {NO_NODE}:
+            stored[index] += instance.disk
+    messages = list[str]()
+    for node, used_mem, used_disk in zip(cluster.nodes, used, stored, strict=True):
+        mem = int(node.mem) - node.own_mem - used_mem - node.free_mem
+        disk = int(node.disk) - node.free_disk - used_disk
+        if mem > MISSING_MB or disk > MISSING_DISK_MB:
+            lack = f"{mem} MB ram and {disk // MB_OF_GB} GB disk"
+            messages.append(f"node {node.name} is missing {lack}")
+    return tuple(reversed(messages))
+
+
+def _used_memory(cluster: GanetiCluster) -> list[int]:
+    """Return the memory that each node's primary instances use.
+
+    hsqueeze counts a node that is both primary and secondary as secondary only.
+    """
+    used = [0] * len(cluster.nodes)
+    for instance in cluster.instances:
+        if instance.status.takes_memory and instance.primary != instance.secondary:
+            used[instance.primary] += instance.mem
+    return used
+
+
+def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
+    """Return the constant facts of all nodes.
+
+    Memory is the smaller of the recorded value and the computed sum.
+    """
+    used = _used_memory(cluster)
+    return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
+
+
+def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiNodeHardwareAndTags:
+    policy = cluster.groups[node.group].policy
+    recorded = int(node.mem) - node.own_mem
+    missing = recorded - used_mem - node.free_mem
+    sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
+    return GanetiNodeHardwareAndTags(
+        room=recorded - max(0, missing),
+        mem=node.mem,
+        disk=node.disk,
+        cpus=node.cpus,
+        speed=node.cpu_speed,
+        spindles=node.spindles,
+        most_spindles=policy.spindle_ratio * node.spindles,
+        vcpu_ratio=policy.vcpu_ratio,
+        is_exclusive=node.has_own_spindles,
+        sends=sends,
+        takes=sends | _allowed_migration_sources(cluster.tags, sends),
+        locations=_tags_of_families(cluster.tags, LOCATION, node.tags),
+    )
+
+
+def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
+    """Return the tags whose family a cluster tag names after a prefix."""
+    families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
+    return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
+
+
+def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
+    """Return the migration tags of nodes that may send instances to a node with these tags."""
+    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED))
+    return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
+
+
+def loads_of_ganeti_instances(
+    cluster: GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
+) -> tuple[GanetiInstanceLoad, ...]:
+    """Return the load that each instance puts on a node."""
+    apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
+    return tuple(_load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances)
+
+
+def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+    """Return the instance tag prefixes that cluster tags name after the given prefix."""
+    named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
+    return tuple(family for family in named if family)
+
+
+def _load_of_instance(
+    instance: GanetiInstance,
+    apart: tuple[str, ...],
+    desired: tuple[str, ...],
+    hardware: tuple[GanetiNodeHardwareAndTags, ...],
+) -> GanetiInstanceLoad:
+    is_on = instance.status is not GanetiInstanceStatus.OFFLINE
+    return GanetiInstanceLoad(
+        mem=instance.mem,
+        live_mem=instance.mem if instance.status.takes_memory else 0,
+        kept_mem=instance.mem if is_on and instance.is_balanced else 0,
+        disk=instance.disk,
+        vcpus=instance.vcpus if is_on else 0,
+        is_local=instance.template.is_local,
+        is_mirrored=instance.template.mirror is GanetiDiskMirroring.INTERNAL,
+        spindle_use=instance.spindle_use,
+        spindles=instance.spindles,
+        tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),
+        desired=frozenset(tag for tag in instance.tags if tag.startswith(desired)),
+        together=0
+        if instance.secondary == NO_NODE
+        else len(hardware[instance.primary].locations & hardware[instance.secondary].locations),
+    )
+
+
+def initial_ganeti_node_loads(
+    cluster: GanetiCluster,
+    node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
+    burdens: tuple[GanetiInstanceLoad, ...],
+) -> list[GanetiNodeLoad]:
+    """Return the load of each node as found in the cluster."""
+    loads = [_load_of_empty_node(node) for node in cluster.nodes]
+    for instance, burden in zip(cluster.instances, burdens, strict=True):
+        before = loads[instance.secondary] if instance.secondary != NO_NODE else None
+        load, hardware = loads[instance.primary], node_hardware[instance.primary]
+        loads[instance.primary] = load._replace(
+            live_mem=load.live_mem + burden.live_mem,
+            promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
+            vcpus=load.vcpus + burden.vcpus,
+            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
+            primaries=load.primaries + 1,
+            tags=change_counts_of_keys_by_one(load.tags, burden.tags, 1),
+            location=load.location + ganeti_location_mismatch(hardware, burden),
+            pairs=change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
+        )
+        if before is None:
+            continue
+        load, hardware = before, node_hardware[instance.secondary]
+        needed = load.peers.get(instance.primary, 0) + burden.kept_mem
+        loads[instance.secondary] = load._replace(
+            secondaries=load.secondaries + 1,
+            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
+            peers={**load.peers, instance.primary: needed},
+            kept_mem=max(load.kept_mem, needed),
+        )
+    return [load._replace(fails=node.free_mem < load.kept_mem) for load, node in zip(loads, cluster.nodes, strict=True)]
+
+
+def _load_of_empty_node(node: GanetiNode) -> GanetiNodeLoad:
+    return GanetiNodeLoad(
+        live_mem=0,
+        promised_mem=node.free_mem,
+        free_disk=node.free_disk,
+        vcpus=node.own_cpus,
+        free_spindles=node.free_spindles,
+        spindle_use=0.0,
+        primaries=0,
+        secondaries=0,
+        peers={},
+        kept_mem=0,
+        fails=False,
+        tags={},
+        location=0,
+        pairs={},
+    )

@@ -1,0 +1,349 @@
+"""Decide and list the acts that put the site's own hosts on standby or wake them, and resolve OAR's power requests."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodeAct,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
+    DueNodeAct,
+    NodeStateCause,
+    is_host_reporting,
+)
+from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_of_host
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY,
+    STANDBY_AUTO,
+    HostStandbyOrWakeStep,
+    HostTagsAndMovableTasks,
+    OarPowerRequest,
+    OarRequestedPowerState,
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
+    StandbyOrWakeStepKind,
+    tags_of_host,
+)
+from gridbridge.model.status_report import number_with_noun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoweredHostFacts:
+    """A host of the site's own: its power state, its state in the cell, and the time."""
+
+    node: BalancerOwnedNode
+    machine: ProviderMachine | None  # None: no section powers the host any more
+    host: BusyOrSilentHostState | None  # None: the cell does not have the host
+    now: datetime
+    boot_s: float  # how long a power-on or a power-off may take
+    is_any_closed: bool = False  # a queue is disabled by hand on all hosts
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the host has been in its state for longer than `boot_s`."""
+        return (self.now - self.node.since).total_seconds() > self.boot_s
+
+    @property
+    def reports(self) -> bool:
+        """Whether the cell counts the host's daemon as reporting, maybe still after a power-off."""
+        return is_host_reporting(self.host)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the host's daemon reports, and the provider does not report the host as off."""
+        return self.reports and not self.is_told_off
+
+    @property
+    def has_power(self) -> bool:
+        """Whether the provider reports that the host has power."""
+        return self.machine is not None and self.machine.state is ProviderMachineState.RUNNING
+
+    @property
+    def is_told_off(self) -> bool:
+        """Whether the provider reports that the host has no power."""
+        return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the provider reports the host as off, and its daemon does not report."""
+        return self.is_told_off and not self.reports
+
+    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
+        """Return the node in another state that begins now."""
+        return self.node.entering(state, self.now, cause)
+
+
+def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Return the act due for a powered host; None if no act is due.
+
+    A host that is no longer configured is reopened and forgotten.
+    """
+    if case.machine is None:
+        return _unswitched(case)
+    rule = RULES.get(case.node.state)
+    return rule(case) if rule else None
+
+
+def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
+    """Forget a host that no section powers, and first open a host that is going up or down."""
+    if is_host_changing_power_state(case.node) and case.host is not None:
+        return act_to_release_powered_host(case.node, case.now)
+    return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
+
+
+def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
+    """Return the hosts whose power state is unclear; no round acts on such hosts."""
+    listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
+    states = {machine.id: machine.state for machine in listed}
+    own = (node for node in world.kept if node.pool in world.switched)
+    return frozenset(node.name for node in own if _is_left_alone(node, states.get(node.machine), world))
+
+
+def _is_left_alone(node: BalancerOwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot) -> bool:
+    is_unknown = state is ProviderMachineState.UNKNOWN
+    if node.state is ElasticNodeState.STANDBY:
+        is_on = is_unknown and is_host_reporting(world.host_of(node.name))
+        return state is ProviderMachineState.RUNNING or is_on
+    return node.state is ElasticNodeState.READY and is_unknown
+
+
+def node_of_adopted_powered_host(
+    machine: ProviderMachine,
+    pool: str,
+    host: BusyOrSilentHostState | None,
+    now: datetime,
+    tags: Mapping[str, tuple[str, ...]],
+) -> BalancerOwnedNode | None:
+    """Return a new node for a powered host that has no node; None if its state is unclear.
+
+    A host that has power but is silent may be in use by a person. A running host with our
+    standby tag was changing its state when the state file was lost, so it is reopened.
+    """
+    node = BalancerOwnedNode(name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now)
+    if machine.state is ProviderMachineState.STOPPED:
+        return None if is_host_reporting(host) else replace(node, state=ElasticNodeState.STANDBY)
+    if machine.state is ProviderMachineState.RUNNING and is_host_reporting(host):
+        is_ours = STANDBY_AUTO in tags_of_host(machine.name, tags)
+        state = ElasticNodeState.JOINING if is_ours else ElasticNodeState.READY
+        return replace(node, state=state, up_since=now)
+    return None
+
+
+def act_to_put_host_on_standby(
+    node: BalancerOwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
+) -> DueNodeAct:
+    """Return the act that puts a host on standby once its tasks have ended or moved."""
+    cause = NodeStateCause.MOVED if is_moved else NodeStateCause.CONDENSED if is_busy else NodeStateCause.RESTS
+    draining = node.entering(ElasticNodeState.DRAINING, now, cause)
+    return DueNodeAct(node=draining, before=node, act=BalancerNodeAct.REST)
+
+
+def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
+    """Return the act that powers a host on."""
+    booting = replace(node.entering(ElasticNodeState.BOOTING, now), idle_since=None)
+    return DueNodeAct(node=booting, before=node, act=BalancerNodeAct.WAKE)
+
+
+def is_host_changing_power_state(node: BalancerOwnedNode) -> bool:
+    """Say whether a host is changing its power state and therefore closed."""
+    return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
+
+
+def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
+    """Return the act that reopens a host that is no longer powered on and off."""
+    if node.state is not ElasticNodeState.JOINING:
+        node = node.entering(ElasticNodeState.JOINING, now)
+    return DueNodeAct(node=node, act=BalancerNodeAct.OPEN)
+
+
+def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
+    """Return an act with the standby tag for its host, if the host has no standby tag.
+
+    A host that an administrator drained gets no tag, so that no round wakes this host.
+    """
+    host_tags = tags_of_host(due_.node.name, tags)
+    is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
+    if due_.act is not BalancerNodeAct.REST or is_marked or due_.node.cause is NodeStateCause.DRAINED:
+        return due_
+    return replace(due_, tag=STANDBY_AUTO)
+
+
+def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Record since when a host is idle; a host that a person powered off is on standby.
+
+    A host with disabled queues is reopened when no queue is disabled on all hosts any more.
+    """
+    if case.is_off:
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+    if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
+        return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
+    is_idle = case.reports and case.host is not None and not case.host.is_busy
+    idle = (case.node.idle_since or case.now) if is_idle else None
+    node = replace(case.node, idle_since=idle)
+    return DueNodeAct(node=node) if node != case.node else None
+
+
+def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Repeat the power-off until the host is off."""
+    if case.is_off:
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause))))
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
+
+
+def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
+    """Return a powered-off node with cause UNDER_TASKS exactly if the cell lists tasks there.
+
+    A cause that keeps the host from being woken stays.
+    """
+    if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
+        return node
+    if case.host is not None and case.host.is_busy:
+        return replace(node, cause=NodeStateCause.UNDER_TASKS)
+    return replace(node, cause=NodeStateCause.NONE) if node.cause is NodeStateCause.UNDER_TASKS else node
+
+
+def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
+    """Return a powered-off node without `up_since`: if it is on later, a person powered it on."""
+    return replace(node, up_since=None)
+
+
+def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Open a standby host that a person powered on, once a power-off would have finished.
+
+    A host that was never reported off since the power-off request is powered off again. Any
+    other silent host with power is left alone, because a person may work there.
+    """
+    if case.is_told_off:
+        node = _off(_with_cause(case, case.node) if case.is_off else case.node)
+        return DueNodeAct(node=node) if node != case.node else None
+    if case.is_late and case.is_up:
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+    if case.is_late and case.has_power and case.node.up_since is not None:
+        return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
+    return None
+
+
+def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Open a host once its daemon reports; power off a host whose daemon never reports.
+
+    A power-on request may be lost, so the request is repeated until the host has power. After
+    the boot time, a host whose daemon reports counts as up, whatever its provider reports.
+    """
+    if case.is_up or (case.is_late and case.reports):
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+    if case.is_late:
+        return DueNodeAct(node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=BalancerNodeAct.STOP)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
+
+
+def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Repeat the opening of a host that was up; a host that is off is on standby."""
+    if case.is_off:
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
+
+
+def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
+    """Repeat the power-off of a failed host, unless its daemon reports by now."""
+    if case.is_up:
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
+
+
+RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = MappingProxyType(
+    {
+        ElasticNodeState.READY: _ready,
+        ElasticNodeState.DRAINING: _draining,
+        ElasticNodeState.STANDBY: _standby,
+        ElasticNodeState.BOOTING: _booting,
+        ElasticNodeState.JOINING: _joining,
+        ElasticNodeState.FAILED: _failed,
+    }
+)
+
+
+def standby_and_wake_steps_of_plan(
+    plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks | None = None
+) -> tuple[HostStandbyOrWakeStep, ...]:
+    """Return the steps of a standby plan, host by host.
+
+    A host that goes on standby gets a standby tag unless it has one. A woken host loses only
+    the tag that a squeeze wrote.
+    """
+    tags = (facts or HostTagsAndMovableTasks()).tags
+    steps = list[HostStandbyOrWakeStep]()
+    for host in plan.off:
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.DRAIN))
+        if not any(tag.startswith(STANDBY) for tag in tags_of_host(host, tags)):
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.TAG, tag=STANDBY_AUTO))
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.STOP))
+    for host in plan.on:
+        steps += [
+            HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.START),
+            HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.OPEN),
+        ]
+        if STANDBY_AUTO in tags_of_host(host, tags):
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.UNTAG, tag=STANDBY_AUTO))
+    return tuple(steps)
+
+
+def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:
+    """Describe a standby plan in one sentence with its figures."""
+    room = (
+        f"{number_with_noun(plan.reserve, 'standard request')} could start on"
+        f" {number_with_noun(plan.working, 'host')}"
+        f" (hosts are woken below {plan.least:g} for each host, and rest above {plan.target:g})"
+    )
+    asleep = "no host is on standby"
+    if plan.untagged:
+        lacks = f"{', '.join(plan.untagged)} {'have' if len(plan.untagged) > 1 else 'has'} no tag"
+        asleep = f"no host may be woken: {lacks} (`gridbridge balance tag HOST SUFFIX`)"
+    again = f"{', '.join(plan.on)} {'have' if len(plan.on) > 1 else 'has'} to work again"
+    outcome = {
+        StandbyOrWakePlanCause.PLENTY: f"{', '.join(plan.off)} can rest",
+        StandbyOrWakePlanCause.LACKING: again,
+        StandbyOrWakePlanCause.ASKED: f"tasks wait, and {again}",
+        StandbyOrWakePlanCause.BETWEEN: "no host rests and none is woken",
+        StandbyOrWakePlanCause.NO_STANDBY: asleep,
+        StandbyOrWakePlanCause.FULL: "there may be no more nodes",
+        StandbyOrWakePlanCause.NO_MAXIMUM: ("max_nodes of [balance] is not set: no host rests and none is woken"),
+        StandbyOrWakePlanCause.UNREADY: ("too many hosts are silent or in error: no host rests and none is woken"),
+    }[plan.cause]
+    bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
+    return f"{room}: {outcome}{bound}"
+
+
+STALE_S = 3600.0  # an older request is dropped, because OAR repeats its requests
+
+
+def latest_oar_power_request_by_node(
+    notes: Iterable[OarPowerRequest], now_s: float
+) -> Mapping[str, OarRequestedPowerState]:
+    """Return the latest power request for each node that is not older than an hour."""
+    desired = dict[str, OarRequestedPowerState]()
+    for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
+        if now_s - note.at_s <= STALE_S:
+            desired.update(dict.fromkeys(note.hosts, note.wish))
+    return desired
+
+
+def unfinished_oar_power_requests(
+    notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
+) -> tuple[OarPowerRequest, ...]:
+    """Return the power requests, each with only the nodes not yet in the requested state.
+
+    A node with a later, different request is dropped from the earlier one.
+    """
+    return tuple(_unsettled(note, unsettled, now_s) for note in notes)
+
+
+def _unsettled(note: OarPowerRequest, unsettled: Mapping[str, OarRequestedPowerState], now_s: float) -> OarPowerRequest:
+    if now_s - note.at_s > STALE_S:
+        return replace(note, hosts=())
+    hosts = tuple(host for host in note.hosts if unsettled.get(host) is note.wish)
+    return replace(note, hosts=hosts)

@@ -1,0 +1,356 @@
+"""Decide the next act of each node that the balancer owns, by a table of its states, and when to destroy the master's
+machine."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from gridbridge.decisions.elastic import machine_list_reconciliation, host_standby_and_waking
+from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodeAct,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
+    DueNodeAct,
+    NodeStateCause,
+    is_host_reporting,
+)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ProviderMachine, is_same_host
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
+from gridbridge.model.grid_engine_amounts import HOUR_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLifecycleTimeouts:
+    """How long a node may boot, join and be silent."""
+
+    boot_s: float
+    join_s: float
+    silent_s: float
+    needs_key: bool = False  # machines are prepared by ssh, so a host key is required
+
+
+def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> tuple[DueNodeAct, ...]:
+    """Return the acts that are due, sorted by node name.
+
+    Pools without a complete machine list get no acts.
+    """
+    acts = [*_of_kept(world, patience), *machine_list_reconciliation.acts_to_adopt_unknown_machines(world)]
+    return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
+
+
+def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
+    successors, ours, anothers = (
+        machine_list_reconciliation.replaced_nodes_with_successors(world),
+        machine_list_reconciliation.MachinesOfOwnedNodes(world),
+        _anothers(world),
+    )
+    for node in world.kept:
+        if (node.pool, node.machine) in anothers:
+            yield DueNodeAct(node=_let_go(node, world), before=node, is_over=True)
+        elif node.pool in world.released:
+            yield replace(host_standby_and_waking.act_to_release_powered_host(node, world.now), before=node)
+        elif node in successors:
+            if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
+                successor = successors[node]
+                yield DueNodeAct(
+                    node=successor, before=node, act=machine_list_reconciliation.join_act_of_adopted_node(successor)
+                )
+        elif node.pool in world.machines:
+            case = _Case(node, ours.of(node), world, patience)
+            rule = _switched if node.pool in world.switched else RULES.get(node.state)
+            if rule is not None and (act := rule(case)):
+                yield replace(act, before=node)
+
+
+def _anothers(world: BalancerNodesSnapshot) -> set[tuple[str, str]]:
+    """Return the pools and ids of listed machines without this cluster's owner tag."""
+    return {
+        (pool, machine.id)
+        for pool, machines in world.machines.items()
+        for machine in machines
+        if not machine.belongs_to(world.cluster)
+    }
+
+
+def _let_go(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
+    return node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A node, its listed machine, and the snapshot and timeouts for the decision."""
+
+    node: BalancerOwnedNode
+    machine: ProviderMachine | None
+    world: BalancerNodesSnapshot
+    patience: NodeLifecycleTimeouts
+
+    @property
+    def age_s(self) -> float:
+        """The seconds since the node entered its state."""
+        return (self.world.now - self.node.since).total_seconds()
+
+    @property
+    def was_late(self) -> bool:
+        """Whether the node's joining had already timed out in the last round."""
+        last = self.world.last_round or self.node.since
+        return (last - self.node.since).total_seconds() > self.patience.join_s
+
+    @property
+    def host(self) -> BusyOrSilentHostState | None:
+        """The state of the node's host in the cell; None if the cell has no such host."""
+        return self.world.host_of(self.node.name)
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the node's machine is missing from its provider's list, or stopped."""
+        return machine_list_reconciliation.is_machine_missing_or_stopped(self.machine, self.node.pool, self.world)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the list shows the machine missing or stopped, but the daemon reports."""
+        return self.is_out and is_host_reporting(self.host)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a list without the machine is not trusted, or not trusted yet."""
+        if not self.is_out:
+            return False
+        return self.is_contradicted or self.is_out_briefly
+
+    @property
+    def is_out_briefly(self) -> bool:
+        """Whether the machine has been missing for too short a time to be taken for gone."""
+        return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
+
+    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
+        """Return the node in another state that begins now."""
+        return self.node.entering(state, self.world.now, cause)
+
+
+def _switched(case: _Case) -> DueNodeAct | None:
+    """Return the act due for a host that is only powered on and off."""
+    act = host_standby_and_waking.due_act_of_powered_host(
+        host_standby_and_waking.PoweredHostFacts(
+            node=case.node,
+            machine=case.machine,
+            host=case.host,
+            now=case.world.now,
+            is_any_closed=bool(case.world.closed),
+            boot_s=case.patience.boot_s,
+        )
+    )
+    return host_standby_and_waking.add_standby_tag_to_act(act, case.world.tags) if act else None
+
+
+def _requested(case: _Case) -> DueNodeAct | None:
+    """Let a requested node boot when its machine is listed; forget the node after LISTED_S.
+
+    Until then the machine is requested again if the provider asked for a retry.
+    """
+    if case.machine is not None:
+        booting = case.as_(ElasticNodeState.BOOTING)
+        return _booting(
+            _further(case, machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world))
+        )
+    if case.age_s > LISTED_S:
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
+    if case.node.cause is NodeStateCause.LATER:
+        return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE)
+    return None
+
+
+def _further(case: _Case, node: BalancerOwnedNode) -> _Case:
+    """Return the case with a later state of the node."""
+    return _Case(node, case.machine, case.world, case.patience)
+
+
+def _booting(case: _Case) -> DueNodeAct | None:
+    """Let a running machine join the cell; destroy a machine that does not boot in time."""
+    if case.machine is None:
+        if case.is_in_doubt:
+            return DueNodeAct(node=case.node)
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True)
+    node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
+    has_key = bool(node.host_key) or not case.patience.needs_key
+    if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
+        return DueNodeAct(
+            node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now), act=BalancerNodeAct.JOIN
+        )
+    if case.age_s > case.patience.boot_s:
+        failed = _further(case, node).as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED)
+        return DueNodeAct(node=failed, act=BalancerNodeAct.DESTROY)
+    return DueNodeAct(node=node)
+
+
+def _joining(case: _Case) -> DueNodeAct | None:
+    """Continue joining; remove the node after the timeout or when its machine is gone.
+
+    A busy node continues, because an earlier round may have died after the last step. After a
+    long pause between rounds, a node gets one more round before it times out.
+    """
+    if case.is_in_doubt:
+        return None
+    if case.machine is None or case.is_out:
+        return _lost(case)
+    is_busy = case.host is not None and case.host.is_busy
+    if case.was_late and not is_busy:
+        return DueNodeAct(
+            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED), act=BalancerNodeAct.EVICT
+        )
+    return DueNodeAct(
+        node=machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world),
+        act=BalancerNodeAct.JOIN,
+    )
+
+
+def _ready(case: _Case) -> DueNodeAct | None:
+    """Record since when a node is idle, and remove a node whose machine is gone.
+
+    A silent host may still run its tasks. So a silent node is removed only if it was idle, has
+    been silent for long, and few other hosts are silent. A node with disabled queues is
+    reopened when no queue is disabled on all hosts any more.
+    """
+    node, host, now = case.node, case.host, case.world.now
+    if case.is_in_doubt:
+        return None
+    if case.is_out:
+        return _lost(case)
+    is_busy = host is not None and host.is_busy
+    node = replace(node, idle_since=None if is_busy else node.idle_since or now)
+    idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
+    silent_s = min(idle_s, machine_list_reconciliation.node_silent_for_s(node, case.world))
+    is_long = silent_s > case.patience.silent_s and not case.world.is_unready
+    if not is_host_reporting(host) and is_long and not node.is_kept:
+        leaving = node.entering(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
+        return DueNodeAct(node=leaving, act=BalancerNodeAct.EVICT)
+    if node.step is HostJoinStep.CLOSED and is_host_reporting(host) and not case.world.closed:
+        return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
+    return DueNodeAct(node=node) if node != case.node else None
+
+
+def _draining(case: _Case) -> DueNodeAct | None:
+    """Close a node, and remove the node if it is still idle or its machine is gone."""
+    if case.is_in_doubt:
+        return None
+    if case.is_out:
+        return _lost(case)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
+
+
+def _removing(case: _Case) -> DueNodeAct | None:
+    """Repeat the removal until neither the cell nor the provider has the node.
+
+    The node's name and file export are removed last, and the removal is repeated until it is
+    seen done. A node whose machine was taken for gone joins again if it runs or reports.
+    """
+    if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
+        returning = replace(case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
+        if case.machine is not None:
+            returning = machine_list_reconciliation.update_node_from_machine(returning, case.machine, case.world)
+        return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
+    has_left = case.host is None and case.node.step is HostJoinStep.LEFT
+    if case.machine is None and has_left:
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
+
+
+def _lost(case: _Case) -> DueNodeAct:
+    """Remove a node whose machine is gone or stopped; a kept, stopped node goes on standby."""
+    if case.machine is not None and case.node.is_kept:
+        return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
+    return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
+
+
+def _failed(case: _Case) -> DueNodeAct | None:
+    """Destroy the machine of a failed node.
+
+    The cell's host of this name is ignored, because the host may belong to another node.
+    """
+    if case.machine is None:
+        if case.is_out_briefly:
+            return None
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
+
+
+def _standby(case: _Case) -> DueNodeAct | None:
+    """Let a restarted node join again; remove a stopped node that nobody wants to keep.
+
+    The node takes over its machine's new address, as another machine may have the old address.
+    """
+    if case.is_in_doubt:
+        return None
+    if case.machine is None or (case.is_out and not case.node.is_kept):
+        return _lost(case)
+    if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
+        joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
+        return DueNodeAct(
+            node=machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world),
+            act=BalancerNodeAct.JOIN,
+        )
+    return None
+
+
+RULES: Mapping[ElasticNodeState, Callable[[_Case], DueNodeAct | None]] = MappingProxyType(
+    {
+        ElasticNodeState.REQUESTED: _requested,
+        ElasticNodeState.BOOTING: _booting,
+        ElasticNodeState.JOINING: _joining,
+        ElasticNodeState.READY: _ready,
+        ElasticNodeState.DRAINING: _draining,
+        ElasticNodeState.REMOVING: _removing,
+        ElasticNodeState.FAILED: _failed,
+        ElasticNodeState.STANDBY: _standby,
+    }
+)
+
+
+def master_machine_to_terminate(
+    situation: BalanceSituation, world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
+) -> tuple[str, ProviderMachine] | None:
+    """Return the master's pool and machine if the machine is to be destroyed; else None.
+
+    No node, job or other host may remain, nothing may run, and the master's paid hour must be
+    nearly over. Exactly one machine must bear this cluster's master tag; other masters are
+    never destroyed.
+    """
+    if (
+        not rules.kill_master
+        or plan.add
+        or plan.wake
+        or world.kept
+        or situation.cell.waiting
+        or _is_cell_in_use(situation)
+    ):
+        return None
+    master, machines = world.host_of(situation.master), machines_tagged_as_master(world)
+    if master is None or len(machines) != 1:
+        return None
+    ((pool, machine),) = machines.values()
+    if machine.created is None:
+        return None
+    minute = (world.now - machine.created).total_seconds() % HOUR_S // 60
+    return (pool, machine) if minute >= rules.kill_after_min else None
+
+
+def machines_tagged_as_master(world: BalancerNodesSnapshot) -> dict[str, tuple[str, ProviderMachine]]:
+    """Return the machines tagged as this cluster's master, with their pools, by id."""
+    return {
+        machine.id: (pool, machine)
+        for pool, machines in world.machines.items()
+        for machine in machines
+        if machine.tags.get(MASTER_TAG) == world.cluster
+    }
+
+
+def _is_cell_in_use(situation: BalanceSituation) -> bool:
+    """Say whether the cell lists a host beside the master, or anything runs."""
+    instances = situation.cell.instances
+    hosts = [*(host.name for host in situation.cell.hosts), *(instance.host for instance in instances)]
+    has_others = not all(is_same_host(host, situation.master) for host in hosts)
+    return has_others or any(instance.is_wanted for instance in instances)

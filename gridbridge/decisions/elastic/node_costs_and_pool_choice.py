@@ -1,0 +1,219 @@
+"""Compute node prices and costs by hour, choose the pool that gives new nodes, and pause pools that failed."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.grid_engine_amounts import HOUR_S
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+from gridbridge.decisions.elastic import machine_list_reconciliation
+from gridbridge.model.elastic.balance_plan import BalancePlan
+from gridbridge.model.elastic.balance_sections import BalanceSection, NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    NodeStateCause,
+    PoolFailureRecord,
+)
+
+
+HOURS = 24
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
+    """Return a node's price per hour at a local time: `22-6=0.12` holds from 22 to 6 o'clock."""
+    for entry in pool.prices.split():
+        hours, _, price = entry.partition("=")
+        if _is_in_hours(hours, local.hour):
+            return float(price)
+    return pool.price
+
+
+def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime) -> float:
+    """Return the total price per hour of nodes, given by their pools; unknown pools cost 0."""
+    return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
+
+
+def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection, local: datetime) -> tuple[int, int]:
+    """Return the least and most nodes at a local time, by the first matching schedule entry.
+
+    `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
+    entry never allows more than max_nodes.
+    """
+    for entry in filter(None, demand.schedule.split(", ")):
+        *days, hours, nodes = entry.split(" ")
+        if _is_day(days, local.weekday()) and _is_in_hours(hours, local.hour):
+            least, _, most = nodes.partition("-")
+            most_nodes = min(int(most), rules.max_nodes)
+            return min(int(least), most_nodes), most_nodes
+    return rules.min_nodes, rules.max_nodes
+
+
+def _is_day(days: list[str], today: int) -> bool:
+    if not days:
+        return True
+    first, _, last = days[0].partition("-")
+    start, end = DAYS.index(first), DAYS.index(last or first)
+    return _is_between(today, start, (end + 1) % len(DAYS), len(DAYS))
+
+
+def _is_in_hours(hours: str, hour: int) -> bool:
+    start, _, end = hours.partition("-")
+    return _is_between(hour, int(start), int(end), HOURS)
+
+
+def _is_between(value: int, start: int, end: int, around: int) -> bool:
+    """Say whether a value is in [start, end), a range that may wrap around."""
+    length = (end - start) % around or around
+    return (value - start) % around < length
+
+
+def node_costs_since_last_round(
+    before: datetime,
+    now: datetime,
+    nodes: Iterable[BalancerOwnedNode],
+    after: Iterable[BalancerOwnedNode],
+    pools: Mapping[str, NodePoolSection],
+    unit_s: float,
+    local: datetime,
+) -> float:
+    """Return the cost of this month's billing units that began since the last round.
+
+    For a node with a new machine, all units of this month count. `nodes` are the nodes before
+    this round, `after` the nodes after this round.
+    """
+    began = _before_month_start(now)
+    paid = [node for node in nodes if node.machine and node.node.counts]
+    keys = {(node.pool, node.machine) for node in nodes if node.machine}
+    new = [node for node in after if node.machine and node.node.counts and (node.pool, node.machine) not in keys]
+    units = [(node, _billed_units_begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
+    units += [(node, _billed_units_begun(node, began, now, unit_s, counted=0)) for node in new]
+    hours = unit_s / HOUR_S
+    return sum(
+        count * hours * node_price_at_hour(pools[node.pool], local) for node, count in units if node.pool in pools
+    )
+
+
+def _before_month_start(now: datetime) -> datetime:
+    """Return the last moment before the current budget month, which is in UTC."""
+    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return begin - timedelta(microseconds=1)
+
+
+def _billed_units_begun(
+    node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
+) -> int:
+    """Return how many billing units of a node begin after `after`, up to and including `until`.
+
+    The first unit begins when the machine is created, some seconds after the round's time. That
+    unit counts in the round that learns of the machine.
+    """
+    since = node.up_since or until
+    before = max(counted, _units_until(since, after, unit_s))
+    return max(0, max(1, _units_until(since, until, unit_s)) - before)
+
+
+def _units_until(since: datetime, moment: datetime, unit_s: float) -> int:
+    """Return how many billing units have begun between two times."""
+    passed_s = (moment - since).total_seconds()
+    return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0
+
+
+def choose_pool_for_new_nodes(
+    plan: BalancePlan,
+    pools: Mapping[str, NodePoolSection],
+    usable: Set[str],
+    nodes: Iterable[BalancerOwnedNode],
+    local_now: datetime,
+) -> BalancePlan:
+    """Return the plan with a pool for its new nodes; without a usable pool, nothing is added.
+
+    Pools are tried by priority and price of a slot, within their limits and quotas.
+    StarCluster's rules do not choose a pool.
+    """
+    if not plan.add or plan.pool:
+        return plan if plan.pool in usable else replace(plan, add=0)
+    pools_of_nodes = [node.pool for node in nodes if node.node.counts]
+    by_rank = sorted(
+        (-pool.priority, node_price_at_hour(pool, local_now) / pool.slots, name)
+        for name, pool in pools.items()
+        if name in usable
+    )
+    for _, _, name in by_rank:
+        most = _most_nodes_of_pool(pools[name], pools_of_nodes.count(name), plan.add)
+        if most > 0:
+            return replace(plan, pool=name, add=most)
+    return replace(plan, add=0)
+
+
+def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
+    by_limit = pool.limit - own if pool.limit else nodes
+    by_quota = pool.quota // pool.slots - own if pool.quota else nodes
+    return min(nodes, by_limit, by_quota)
+
+
+NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # after such a cause the pool is paused
+
+
+def paused_pools(
+    records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
+) -> Mapping[str, datetime]:
+    """Return the pools that are paused after failures, with the start of each pause.
+
+    A pool is paused for `protected_s` after `protect_after` consecutive failures of its nodes.
+    """
+    since = dict[str, datetime]()
+    for pool, record in records.items():
+        if record.no_capacity_at:
+            since[pool] = record.no_capacity_at
+        if is_pool_paused_for_failures(record, rules, now):
+            since[pool] = now
+        elif record.failures and record.failed_at and retry_s:
+            since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
+    return since
+
+
+def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
+    """Return the pools that get no new nodes in this round.
+
+    Their provider is missing, sent no list, or does not delete machines.
+    """
+    stuck = {node.pool for node in machine_list_reconciliation.nodes_with_undeleted_machines(world)}
+    return frozenset(stuck | world.pools - world.machines.keys())
+
+
+def is_pool_paused_for_failures(record: PoolFailureRecord, rules: BalanceSection, now: datetime) -> bool:
+    """Say whether a pool has failed so often that it is paused."""
+    if record.failures < rules.protect_after or record.failed_at is None:
+        return False
+    return (now - record.failed_at).total_seconds() < rules.protected_s
+
+
+def update_pool_failure_records(
+    records: Mapping[str, PoolFailureRecord],
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
+    now: datetime,
+) -> Mapping[str, PoolFailureRecord]:
+    """Return the failure records of pools after the node changes of a round."""
+    updated = dict(records)
+    for before, node in changes:
+        record = updated.get(node.pool, PoolFailureRecord())
+        is_new_cause = before is None or before.cause is not node.cause
+        if _is_new_boot_failure(before, node) and is_new_cause:
+            record = replace(record, failures=record.failures + 1, failed_at=now)
+        elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
+            record = replace(record, no_capacity_at=now)
+        elif node.state is ElasticNodeState.READY and before and before.state is ElasticNodeState.JOINING:
+            record = replace(record, failures=0, failed_at=None)
+        updated[node.pool] = record
+    return updated
+
+
+def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
+    """Say whether a node failed to boot, or its machine lost the owner tag before joining."""
+    is_lost = node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
+    return node.cause.is_boot_failure or is_lost

@@ -1,0 +1,391 @@
+"""Automatic rebalancing round: failed hosts first, then one host or one job."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
+from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair_or_spread, is_job_unevenly_spread
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    happened_within,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    RebalanceMovePlan,
+    RejectedMove,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.status_report import number_with_noun
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    describe_moves,
+    draft_moves_owner_round_robin,
+    draft_new_task_copy,
+    is_host_readable,
+    live_or_replica_move_kind,
+    rank_copy_target_hosts,
+)
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    format_gigabytes,
+    why_copy_is_forbidden,
+    why_task_is_not_moved,
+    why_task_state_forbids_move,
+)
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    TaskNotMovedReason,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMoveKind,
+    RebalanceMovePlan,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.status_report import number_with_noun
+
+
+EVACUATED_STATES = (
+    PlacementHostState.DEAD,
+    PlacementHostState.DISK_FULL,
+    PlacementHostState.DRAIN,
+)  # states of failed hosts, in order of evacuation
+BLOCKING_STATES = (
+    PlacementHostState.DEAD,
+    PlacementHostState.DRAIN,
+)  # states of hosts whose evacuation has to end before hosts are evened out
+
+
+def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
+    """Plan the moves of one automatic rebalancing round.
+
+    The first failed host with movable copies is evacuated. No balancing begins while tasks are
+    moving. Otherwise the lightest host, then the heaviest host, then the job with the largest
+    tasks is tried. Each attempt without a move gives its reason.
+    """
+    board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
+    for host in failed_hosts_with_copies(board):
+        if host.state is PlacementHostState.DISK_FULL and not board.is_full(host):
+            continue  # the disk is no longer full
+        tried.append(_evacuated(board, host))
+        if tried[-1].moves:
+            return last_plan_with_all_rejections(tried)
+        board.renew()
+    words = [advice.sentence for advice in tried]
+    words.append(_why_none(snapshot, rules))
+    if not words[-1]:
+        even = plan_lightest_or_heaviest_host(board)
+        if even.moves:
+            return last_plan_with_all_rejections([*tried, even])
+        tried += [even, _even_jobs(board)]
+        if tried[-1].moves:
+            return last_plan_with_all_rejections(tried)
+        counted = f"{number_with_noun(len(_live(board)), 'host')} and {number_with_noun(len(board.jobs), 'job')}"
+        words.append(f"{counted}: nothing is to be moved")
+    return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
+
+
+def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMovePlan:
+    draft = MovePlanDraft(board, 0, None)
+    return draft.advice(draft_host_evacuation(draft, host))
+
+
+def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
+    """Plan the repair or even spread of the first job with a possible move."""
+    draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
+    for job in _jobs(board, board.rules):
+        words = draft_job_repair_or_spread(draft, job, is_asked=False)
+        if draft.moves:
+            break
+    return draft.advice(words)
+
+
+def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
+    """Plan moves for the lightest host, or else for the heaviest host."""
+    hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
+    tried = list[RebalanceMovePlan]()
+    for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
+        board.renew()
+        tried.append(plan_projected_host_balance(board, host.name))
+        if tried[-1].moves:
+            break
+    return last_plan_with_all_rejections(tried)
+
+
+def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
+    """Return the last plan with the rejected moves of all plans."""
+    plans = tuple(tried)
+    moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
+    rejected = dict[tuple[str, int, str], RejectedMove]()
+    for rejected_move in (rejected_move for advice in plans for rejected_move in advice.rejected):
+        rejected.setdefault((rejected_move.job, rejected_move.number, rejected_move.target), rejected_move)
+    remaining = tuple(rejected_move for key, rejected_move in rejected.items() if key not in moved)
+    return RebalanceMovePlan(
+        moves=plans[-1].moves if plans else (), rejected=remaining, sentence=plans[-1].sentence if plans else ""
+    )
+
+
+def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
+    """Say why balancing waits: tasks are moving, or an evacuation is unfinished.
+
+    A host with a full disk does not block balancing, because the disk may stay full for long.
+    """
+    moves = PlacementTaskState.MOVING  # a local name, for speed: tasks may be a million
+    if moving := sum(task.state is moves for task in snapshot.tasks):
+        return f"{number_with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
+    awaited = _awaited(snapshot)
+    if not awaited:
+        return ""
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
+    state = "dead" if first.state is PlacementHostState.DEAD else "drained"
+    return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
+
+
+def _awaited(snapshot: PlacementSnapshot) -> set[str]:
+    """Return dead or drained hosts with waiting tasks that can leave."""
+    hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
+    lost = {host.name for host in hosts.values() if host.state is PlacementHostState.DEAD or not host.is_up}
+    if not hosts:
+        return set()
+    waits = PlacementTaskState.WAITING
+    return {
+        name
+        for task in snapshot.tasks
+        if task.state is waits
+        for name in task.hosts
+        if name in hosts and not (name in lost and _lost(task))
+    }
+
+
+def _lost(task: PlacementTask) -> bool:
+    return task.size_bytes > 0 and len(set(task.hosts)) == 1
+
+
+def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
+    if not rules.level:
+        return "level is 0: nothing is moved without being asked"
+    return why_host_balancing_waits(snapshot)
+
+
+def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
+    """Return dead, full and drained hosts with copies, in order of evacuation."""
+    served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
+    return sorted((host for host in served if board.has_held(host.name)), key=_turn)
+
+
+def _turn(host: PlacementHost) -> tuple[int, str]:
+    return EVACUATED_STATES.index(host.state), host.name
+
+
+def _live(board: ProjectedPlacement) -> list[PlacementHost]:
+    return [host for host in board.snapshot.hosts if host.is_live]
+
+
+def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
+    """Return the jobs that an automatic round may rebalance, largest tasks first."""
+    now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
+    recent_jobs = board.snapshot.recent.jobs
+    jobs = (
+        job
+        for job in board.snapshot.jobs
+        if job.is_autobalanced
+        and not (job.name in recent_jobs and happened_within(recent_jobs[job.name], now, pause))
+        and (rules.level > 1 or (job.last_run and is_job_unevenly_spread(board, job)))
+    )
+    return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
+
+
+def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
+    tasks = board.of_job[job.name]
+    return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0
+
+
+def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
+    """Plan the evacuation of a host that is in the snapshot.
+
+    A host that is dead or down is lost. The copies on any other host are read from this host.
+    """
+    board = ProjectedPlacement(snapshot, rules)
+    draft = MovePlanDraft(board, 0, None)
+    return draft.advice(draft_host_evacuation(draft, board.hosts[name]))
+
+
+def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
+    """Plan the evacuation of a host, and return a sentence that describes the plan.
+
+    moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
+    """
+    board = draft.board
+    is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
+    rules = board.rules
+    under_way = board.moving
+    draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
+    is_lost = host.state == PlacementHostState.DEAD or not host.is_up
+    if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
+        return f"{host.name}: {why}"
+    tasks = [task for task in board.at(host.name) if task.job in board.jobs]
+    before, lost = len(draft.moves), 0
+    if is_lost:
+        lost = _replace(draft, host, tasks)
+    else:
+        _move_off(draft, host, tasks, is_full=is_full)
+    moves = draft.moves[before:]
+    staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
+    words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
+    words += [f"{number_with_noun(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
+    words += [f"{lost} can't be saved"] if lost else []
+    words += filter(None, [describe_lost_datasets(board, host)])
+    words += [f"{number_with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
+    return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
+
+
+def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
+    """Count datasets whose only whole replica was on a lost host; empty for none.
+
+    Only the owner of a dataset knows whether the original is unchanged.
+    """
+    if not (many := board.lost.get(host.name)):
+        return ""
+    return f"{number_with_noun(many, 'dataset')} without any other whole replica, but for the original"
+
+
+def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
+    """Name the state of a host: full, lost or drained; a healthy host is given up."""
+    if is_full:
+        return "is full"
+    if is_lost:
+        return "is lost"
+    return "is drained" if host.state == PlacementHostState.DRAIN else "is given up"
+
+
+def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
+    """Say why a host is not evacuated; empty if the host is evacuated.
+
+    A disk shared with other files is not compared as a whole: each copy is checked alone.
+    """
+    if is_full:
+        return ""
+    if not (host.is_shared or _is_room_elsewhere(board, host)):
+        size = format_gigabytes(host.used_bytes)
+        return f"the other hosts have no room for its {size}: nothing is moved"
+    if is_lost and (other_host := _down_with_copies(board, host)):
+        return f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
+    return ""
+
+
+def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
+    """Say whether other hosts have room (or unknown disks) for a host's copies."""
+    other_hosts, used, most = _disks(board, host)
+    if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
+        return True
+    return used < most
+
+
+def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
+    """Return a host's live peers, the used bytes including `host`, and the capacity."""
+    other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
+    used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
+    return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
+
+
+def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
+    """Return another host that is down but may come back with a copy of a lost task."""
+    for task in board.at(host.name):
+        for name in task.hosts:
+            other_host = board.hosts.get(name)
+            if (
+                other_host
+                and name != host.name
+                and not other_host.is_up
+                and other_host.state != PlacementHostState.DEAD
+            ):
+                return name
+    return ""
+
+
+def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
+    """Say how full the disks are with and without the evacuated host."""
+    other_hosts, used, most = _disks(board, host)
+    if not other_hosts:
+        return "no other host takes anything now"
+    if not most or not host.max_bytes:
+        return "no disk is known"
+    return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
+
+
+def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
+    """Plan replacements for a lost host's copies; return the number of lost tasks."""
+    lost = 0
+    for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
+        job = draft.board.jobs[task.job]
+        other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
+        is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
+        if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
+            draft.refuse(task, "", why_task_state_forbids_move(task))
+        elif other_copies:
+            if not draft.is_over:
+                if task.live == host.name:
+                    draft.add(PlacementMoveKind.LIVE, task, host.name, other_copies[0])
+                _anew(draft, job, task, host, other_copies[0])
+        elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
+            _off(draft, job, task, host)
+        else:
+            lost += 1
+            draft.refuse(task, "", "the task has no replica: its data are lost")
+    return lost
+
+
+def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
+    """Say whether a copy survives on a known, readable host other than `lost`."""
+    other_host = board.hosts.get(name)
+    return other_host is not None and name != lost.name and is_host_readable(other_host)
+
+
+def _anew(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
+) -> None:
+    """Plan a replica that replaces a lost replica, copied from the host `source`."""
+    if host.name in draft.board.task(task).replicas:
+        draft.board.forget(task, host.name)
+    if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
+        draft_new_task_copy(draft, job, task, source)
+
+
+def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool) -> None:
+    def advise(task: PlacementTask) -> None:
+        job = draft.board.jobs[task.job]
+        if is_full and not draft.board.is_full(host):
+            return
+        reason = why_task_is_not_moved(draft.board, task, is_asked=True) or draft.again_reason(task)
+        if reason or (job.spare and is_full):
+            draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
+        elif job.spare:
+            draft.add(PlacementMoveKind.DELETE, task, host.name)
+        else:
+            _off(draft, job, task, host)
+
+    draft_moves_owner_round_robin(draft, tasks, advise)
+
+
+def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
+    """Plan the move of a task's copy from a host to the best target host."""
+    if draft.is_over:
+        return
+    for target in rank_copy_target_hosts(draft, job, task):
+        if target.name == host.name:
+            continue
+        reason = why_copy_is_forbidden(draft.board, task, host.name, target)
+        if not reason:
+            draft.add(live_or_replica_move_kind(draft.board.task(task), host.name), task, host.name, target.name)
+            return
+        draft.refuse(task, target.name, reason)

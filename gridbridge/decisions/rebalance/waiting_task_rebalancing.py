@@ -1,0 +1,242 @@
+"""Rebalancing of waiting campaign tasks and transferred tasks between clusters.
+
+A cluster is a host for rebalancing. A job is a campaign, or a local job with transferred tasks.
+Only tasks that a cluster lists are moved. Unsent tasks reserve slots at every cluster open to
+their campaign, because unsent tasks start before moved tasks.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    why_host_takes_no_copy,
+    why_task_is_not_moved,
+)
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    CampaignTaskAtCluster,
+    TasksObservedAtClusters,
+    TransferredTask,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RejectedMove,
+    ValidAndDroppedMoves,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+
+
+def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
+    """Return the rebalancing snapshot of clusters, campaigns and transferred tasks."""
+    waiting = Counter[str]()
+    all_tasks: tuple[CampaignTaskAtCluster | TransferredTask, ...] = (*observed.tasks, *observed.away)
+    for task in all_tasks:
+        waiting[task.cluster] += task.slots if task.is_waiting else 0
+    for transferred in observed.away:
+        # a task under way reserves its slots at the target cluster
+        if transferred.target not in ("", transferred.cluster):
+            waiting[transferred.target] += transferred.slots
+    unsent = _unsent(observed)
+    campaign_numbers = {task.campaign for task in observed.tasks}
+    moved = [
+        campaign
+        for campaign in observed.campaigns
+        if campaign.number in campaign_numbers and campaign.jdl.type is CampaignType.DEFAULT
+    ]
+    moved_numbers = {campaign.number for campaign in moved}
+    return PlacementSnapshot(
+        now=observed.now,
+        hosts=tuple(
+            _host(name, answer, waiting[name] + unsent[name], _host_state(name, observed))
+            for name, answer in sorted(observed.answers.items())
+        ),
+        jobs=(*(_job(campaign, observed) for campaign in moved), *_sent_jobs(observed)),
+        tasks=(
+            *(_task(task) for task in _listed_once(observed.tasks) if task.campaign in moved_numbers),
+            *(_sent_task(task) for task in _of_one_sender(observed.away)),
+        ),
+        recent=observed.recent,
+    )
+
+
+def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
+    """Count the slots that unsent and moving campaign tasks may take by cluster."""
+    unsent = Counter[str]()
+    moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
+    of = Counter(task.campaign for task in observed.tasks if task.is_moving)
+    for campaign in observed.campaigns:
+        for name, request in campaign.jdl.clusters.items():
+            if (campaign.number, name) not in observed.closed:
+                coming = of[campaign.number] - moved[campaign.number, name]
+                unsent[name] += (observed.unsent.get(campaign.number, 0) + coming) * request.slots
+    return unsent
+
+
+def _host_state(name: str, observed: TasksObservedAtClusters) -> PlacementHostState:
+    if name in observed.dead:
+        return PlacementHostState.DEAD
+    return PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
+
+
+def _host(name: str, answer: ClusterSnapshot | None, slots_taken: int, state: PlacementHostState) -> PlacementHost:
+    if answer is None:
+        return PlacementHost(name=name, is_up=False, state=state, room=0)
+    slots = max(1, answer.batch_slots)
+    free = answer.free_slots if answer.besteffort_slots is None else answer.besteffort_slots
+    return PlacementHost(
+        name=name,
+        state=state,
+        slots=slots,
+        mean_active=min(1.0, max(0.0, 1 - answer.free_slots / slots)),
+        room=max(0, free - slots_taken),
+    )
+
+
+def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
+    requests = campaign.jdl.clusters.items()
+    open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
+    open_to = {name for name, request in open_requests.items() if _may_start(request, observed.answers.get(name))}
+    return PlacementJobOrDataset(
+        name=str(campaign.number),
+        last_run=observed.now,
+        hosts=frozenset(open_to),
+        full=frozenset(open_requests.keys() - open_to),
+        is_autobalanced=campaign.jdl.may_move,
+        owner=str(campaign.uid),
+    )
+
+
+def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
+    """Give the local jobs with transferred tasks, and the clusters with free slots."""
+    for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
+        answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
+        open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
+        yield PlacementJobOrDataset(
+            name=name,
+            last_run=observed.now,
+            hosts=frozenset(open_to),
+            full=observed.reached - open_to,
+            is_autobalanced=name not in observed.staying,
+            owner=str(task.uid),
+        )
+
+
+def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
+    """Leave out transferred tasks that more than one user claims to have sent."""
+    all_tasks = tuple(transferred)
+    times = Counter(task.key for task in all_tasks)
+    return [task for task in all_tasks if times[task.key] == 1]
+
+
+def _sent_task(task: TransferredTask) -> PlacementTask:
+    return PlacementTask(
+        job=task.key[0], number=task.key[1], state=_state(task), live=task.cluster, slots=task.slots, stays=task.stays
+    )
+
+
+def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> bool:
+    if answer is None:
+        return False
+    besteffort = answer.besteffort_slots if request.is_besteffort else None
+    return (answer.free_slots if besteffort is None else besteffort) >= request.slots
+
+
+def _listed_once(tasks: Iterable[CampaignTaskAtCluster]) -> list[CampaignTaskAtCluster]:
+    """Leave out campaign tasks that more than one cluster lists."""
+    all_tasks = tuple(tasks)
+    times = Counter((task.campaign, task.task) for task in all_tasks)
+    return [task for task in all_tasks if times[task.campaign, task.task] == 1]
+
+
+def _task(task: CampaignTaskAtCluster) -> PlacementTask:
+    return PlacementTask(
+        job=str(task.campaign),
+        number=task.task,
+        state=_state(task),
+        live=task.cluster,
+        slots=task.slots,
+        stays=task.stays,
+    )
+
+
+def _state(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTaskState:
+    if task.is_moving:
+        return PlacementTaskState.MOVING
+    if task.is_running:
+        return PlacementTaskState.RUNNING
+    return PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
+
+
+def campaign_tasks_by_key(tasks: Iterable[CampaignTaskAtCluster]) -> Mapping[tuple[str, int], CampaignTaskAtCluster]:
+    """Return campaign tasks by campaign and task number, without tasks listed twice."""
+    return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
+
+
+def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
+    """Return transferred tasks by job name and task number."""
+    return {task.key: task for task in _of_one_sender(transferred)}
+
+
+def recheck_waiting_task_moves(
+    moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
+) -> ValidAndDroppedMoves:
+    """Recheck planned moves before execution; drop invalid moves with reasons.
+
+    `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
+    a failed host overrides the owners' wishes as well.
+    """
+    board = ProjectedPlacement(now, rules)
+    tasks = {task.key: task for task in now.tasks}
+    served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
+    came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
+    for move in moves:
+        task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
+        if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
+            dropped.append(_dropped(move, reason))
+            continue
+        assert task  # a missing task always has a reason
+        came[move.target] += task.slots
+        held.append(move)
+    return ValidAndDroppedMoves(moves=tuple(held), dropped=tuple(dropped))
+
+
+def _why_not(
+    move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
+) -> str:
+    """Say why a move is invalid, empty if valid; `came`: slots that earlier moves take."""
+    job, target = board.jobs.get(move.job), board.hosts.get(move.target)
+    if move.kind is not PlacementMoveKind.LIVE:
+        return "only waiting tasks are moved"
+    if task is None or task.live != move.source or job is None:
+        return f"the task is no longer at {move.source}"
+    if why := why_task_is_not_moved(board, task, is_asked=is_urgent):
+        return why
+    if target is None or not target.is_live or move.target not in (job.hosts or ()):
+        return f"{move.target} takes no tasks of this job now"
+    if why := why_host_takes_no_copy(board, target):
+        return why
+    if target.room is not None and came + task.slots > target.room:
+        return f"{move.target} has room for no more tasks"
+    return ""
+
+
+def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
+    """Return all moves as dropped moves with the same reason."""
+    return ValidAndDroppedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
+
+
+def _dropped(move: PlacementMove, reason: str) -> RejectedMove:
+    return RejectedMove(job=move.job, number=move.number, target=move.target, reason=reason)

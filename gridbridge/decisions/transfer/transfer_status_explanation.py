@@ -1,0 +1,350 @@
+"""Report silent services and clusters, and why a transfer queue is closed.
+
+A queue closes by its load thresholds (queue_conf(5)); a missing load value closes the queue too.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
+from gridbridge.model.published import (
+    PublishedClusterAnswer,
+    PublishedFilesSnapshot,
+    PublishedQueueOnHost,
+    PublishedTransferQueue,
+)
+from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.status_report import ClusterStatusReport, TransferQueueReport, format_duration, number_with_noun
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
+from gridbridge.model.status_report import TransferAttemptExplanation, format_duration
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
+from gridbridge.model.transfer_name import parse_transfer_name
+
+
+NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
+
+_CLOSED = (  # text for each fact about a closed queue; the first matching fact is shown
+    (QueueInstanceStateFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
+    (QueueInstanceStateFact.DISABLED, "disabled"),
+    (QueueInstanceStateFact.OFF_HOURS, "disabled"),
+    (QueueInstanceStateFact.SUSPENDED, "suspended"),
+    (QueueInstanceStateFact.UNREACHABLE, "its host does not report to the qmaster"),
+    (QueueInstanceStateFact.LOADED, NOT_YET_REPORTED),
+    (QueueInstanceStateFact.OVERLOADED, NOT_YET_REPORTED),
+)
+
+
+def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Return an alarm if the poller is silent and the report therefore old; else ''."""
+    if shown.load is None:
+        return "gridbridge-poller has never published anything here"
+    old = now - shown.load.taken_at
+    if old <= shown.load.stale:
+        return ""
+    return (
+        f"gridbridge-poller is silent for {format_duration(old)}"
+        f" ({format_duration(shown.load.stale)} is the limit): "
+        "the report below is as old, and the transfer queues are closed"
+    )
+
+
+def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
+    """Return a warning about a full folder of the service; '' if all folders have space."""
+    lacks = shown.service.full if shown.service else ""
+    return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
+
+
+def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
+    """Return a warning if the poller refuses the newest gridbridge.toml; else ''."""
+    configuration = shown.service.configuration if shown.service else None
+    if configuration is None or not configuration.refused:
+        return ""
+    first = summarize_config_problems(configuration.refused)
+    return f"the service has an older gridbridge.toml, because it refuses the new file: {first}"
+
+
+def summarize_config_problems(problems: Sequence[str]) -> str:
+    """Return the first problem of a gridbridge.toml and the number of other problems."""
+    first, *more = problems
+    return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
+
+
+def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) -> ClusterStatusReport:
+    """Report whether a cluster answers, and its waiting jobs and free slots."""
+    return ClusterStatusReport(
+        cluster=cluster.cluster,
+        answers=not cluster.trouble,
+        taken_at=cluster.taken_at,
+        waiting=cluster.pending,
+        free_slots=cluster.free_slots,
+        why=describe_cluster_silence(cluster, now) or _freshness(cluster, now),
+    )
+
+
+def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Describe a cluster's drain: author, time and reason; '' without a drain."""
+    drain = shown.drained.get(cluster)
+    if drain is None:
+        return ""
+    return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}"
+
+
+def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Describe the failures that close or limit the queues to a cluster; '' for none."""
+    breaker = shown.breakers.get(cluster)
+    if breaker is None or breaker.until is None:
+        return ""
+    jobs = f"{number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
+    failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
+    if now < breaker.until:
+        return f"{failed}. The next job is let in {format_duration(breaker.until - now)} from now."
+    return f"{failed}. One job is let in."
+
+
+def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
+    """Describe a cluster's silence, its begin and cause; '' for a cluster that answers."""
+    if cluster is None:
+        return "not queried yet"
+    if not cluster.trouble:
+        return ""
+    since = f"for {format_duration(now - cluster.taken_at)}" if cluster.taken_at else "yet"
+    return f"has not answered {since}: {cluster.trouble}"
+
+
+def _freshness(cluster: PublishedClusterAnswer, now: datetime) -> str:
+    assert cluster.taken_at
+    return f"answered {format_duration(now - cluster.taken_at)} ago"
+
+
+def report_transfer_queue_status(
+    route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+) -> TransferQueueReport:
+    """Report whether a transfer queue takes jobs, with the reason for a closed queue."""
+    home = shown.clusters.get(shown.service.cluster) if shown.service else None
+    queues = home.queues if home else ()
+    mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
+    why = _why_closed(route, mine, shown, now)
+    return TransferQueueReport(
+        queue=route.queue,
+        cluster=route.cluster,
+        is_open=not why,
+        used=sum(queue.used for queue in mine),
+        total=sum(queue.total for queue in mine),
+        why=why,
+    )
+
+
+def _why_closed(
+    route: PublishedTransferQueue,
+    instances: tuple[PublishedQueueOnHost, ...],
+    shown: PublishedFilesSnapshot,
+    now: datetime,
+) -> str:
+    if not instances:
+        return "the home cluster does not list this queue"
+    if why := _closing_threshold(route, shown, now):
+        return why
+    if any(not queue.known.facts and queue.used < queue.total for queue in instances):
+        return ""
+    facts = frozenset[str]().union(*(queue.known.facts for queue in instances))
+    return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
+
+
+def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Name the load value that closes a transfer queue; '' for an open queue."""
+    if shown.load is None or now - shown.load.taken_at > shown.load.stale:
+        return "its load values are too old"
+    if shown.service and shown.service.full:
+        return shown.service.full
+    if why := describe_cluster_drain(route.cluster, shown, now):
+        return why
+    prefix = f"gb_{route.cluster.replace('-', '_')}"
+    if shown.load.values.get(f"{prefix}_up") != "1":
+        quiet = describe_cluster_silence(shown.clusters.get(route.cluster), now)
+        failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)
+        return failed or f"{route.cluster} {quiet or 'is silent'}"
+    pending = int(shown.load.values.get(f"{prefix}_pending", 0))
+    if pending >= route.pending_limit:
+        waiting = number_with_noun(pending, "job waits", "jobs wait")
+        return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
+    return ""
+
+
+def unconfigured_cluster_reason(cluster: str) -> str:
+    """Return the reason why a transfer to an unconfigured cluster makes no progress."""
+    return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
+
+
+def unconfigured_cluster_wait(cluster: str) -> str:
+    """Return the event that a transfer to an unconfigured cluster waits for."""
+    until = f"until then nobody queries {cluster}, and the job counts as alive"
+    return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
+
+
+def unconfigured_cluster_findings(
+    transfers: Iterable[PublishedTransfer], clusters: Collection[str]
+) -> Iterator[CheckFinding]:
+    """Warn of each unconfigured cluster that still has open transfers."""
+    counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
+    for cluster, count in sorted(counts.items()):
+        yield CheckFinding(
+            item=f"{cluster}: open transfers",
+            state=FindingSeverity.WARNING,
+            found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
+            right="none, or the cluster configured",
+            hint=f"put [cluster.{cluster}] back until its transfers end;"
+            f" without a [queue.NAME] no new job is sent there",
+        )
+
+
+_SUSPENDERS = (  # text for each suspension fact; the first matching fact is shown
+    (JobStateFact.BY_HAND, "by hand"),
+    (JobStateFact.BY_QUEUE, "with its queue"),
+    (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
+)
+
+
+def explain_transfer_attempt(
+    history: PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
+) -> TransferAttemptExplanation:
+    """Explain one transfer attempt: home state, remote state, wait and events."""
+    transfer = history.transfer
+    return TransferAttemptExplanation(
+        transfer=transfer,
+        where=describe_job_location(transfer),
+        here=_state_at_home(transfer, now),
+        there=_state_away(transfer, now),
+        waits_for=explain_transfer_wait(transfer, shown, now),
+        events=history.events,
+        left_out=history.left_out,
+    )
+
+
+def describe_job_location(transfer: PublishedTransfer) -> str:
+    """Describe a transferred job's location: its cluster and its job id."""
+    job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
+    if transfer.closed_at:
+        as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
+        return f"{job} was sent to {transfer.remote}{as_job}; that is over"
+    if not transfer.remote_id:
+        return f"{job} is being sent to {transfer.remote} and has no id there yet"
+    return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
+
+
+def _state_at_home(transfer: PublishedTransfer, now: datetime) -> str:
+    if transfer.closed_at:
+        return transfer.reason
+    state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
+    since = f" for {format_duration(now - transfer.local_since)}" if transfer.local_since else ""
+    return f"{state} in {transfer.queue}{since}"
+
+
+def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
+    if transfer.outcome:
+        return transfer.outcome
+    if transfer.closed_at or not transfer.remote_state:
+        return "not seen yet" if transfer.remote_id and not transfer.closed_at else ""
+    host = f" on {transfer.remote_host}" if transfer.remote_host else ""
+    since = f" for {format_duration(now - transfer.since)}" if transfer.since else ""
+    return f"{transfer.remote_state}{host}{since}"
+
+
+def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Describe the event that a transfer waits for; '' for a closed transfer."""
+    if transfer.closed_at:
+        return ""
+    if transfer.outcome:
+        return f"its starter, to take the end home ({transfer.outcome})"
+    if transfer.cause == TransferFailureCause.DROPPED:
+        return unconfigured_cluster_wait(transfer.remote)
+    return _waits_away(transfer, shown, now)
+
+
+def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Describe the event that a transfer without a known end waits for."""
+    if transfer.desired == DesiredLocalJobState.DEAD:
+        return f"{transfer.remote} to delete its job there: it was deleted here"
+    if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
+        return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
+    if transfer.phase == StarterPhase.SUBMITTING:
+        return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"
+    if transfer.missing_since:
+        return _missing(transfer, now)
+    if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
+        return f"its starter, to release it at {transfer.remote}{_tried(transfer)}"
+    return _remote(transfer, shown)
+
+
+def _tried(transfer: PublishedTransfer) -> str:
+    """Describe the failure of a starter's last try; '' without a failure."""
+    return f"; {transfer.reason}" if transfer.cause else ""
+
+
+def _missing(transfer: PublishedTransfer, now: datetime) -> str:
+    assert transfer.missing_since
+    missing_for = format_duration(now - transfer.missing_since)
+    job = f"job {transfer.remote_id}"
+    return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
+
+
+def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
+    """Describe the event that a transfer waits for in its remote job's state."""
+    if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
+        return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
+    if not transfer.remote_state:
+        return f"the next answer of {transfer.remote}"
+    if _is_unheard(transfer, shown):
+        return f"news of host {transfer.remote_host}, which {transfer.remote} does not hear of"
+    if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
+        return f"{_own_resume(transfer)}: it is suspended at {transfer.remote} by your suspend"
+    if transfer.there.word == JobStateFact.SUSPENDED:
+        return f"a resume: it is suspended at {transfer.remote}{_suspender(transfer.there)}"
+    return _WAITS[transfer.there.word](transfer, shown)
+
+
+def _own_resume(transfer: PublishedTransfer) -> str:
+    return f"a resume (qmod -usj {_local(transfer)})"
+
+
+def _suspender(state: JobState) -> str:
+    """Name the person or mechanism that suspended a remote job; '' if unknown."""
+    return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
+
+
+def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
+    cluster = shown.clusters.get(transfer.remote)
+    queues = cluster.queues if cluster else ()
+    return any(
+        queue.host == transfer.remote_host and QueueInstanceStateFact.UNREACHABLE in queue.facts for queue in queues
+    )
+
+
+def _local(transfer: PublishedTransfer) -> str:
+    return parse_transfer_name(transfer.transfer).local
+
+
+def _slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
+    cluster = shown.clusters.get(transfer.remote)
+    if cluster is None or cluster.pending is None:
+        return "a free slot"
+    return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
+
+
+_WAITS: Mapping[str, Callable[[PublishedTransfer, PublishedFilesSnapshot], str]] = {
+    JobStateFact.WAITING: _slot,
+    JobStateFact.HELD: lambda transfer, _: f"its hold at {transfer.remote} to be released there",
+    JobStateFact.RUNNING: lambda _, __: "its end",
+    JobStateFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete it",
+    JobStateFact.ERROR: lambda transfer, _: (
+        f"the service, to bring it home: {transfer.remote} put it into the error state"
+    ),
+    JobStateFact.FINISHED: lambda transfer, _: f"{transfer.remote} to account for it",
+    JobStateFact.UNKNOWN: lambda transfer, _: (
+        f"its end; {transfer.remote} says {transfer.remote_state}, which is not known here"
+    ),
+}

@@ -1,0 +1,227 @@
+"""Hold the snapshots and facts of one moment that transfer decisions use."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_name import parse_transfer_name
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
+from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
+from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_name import parse_transfer_name
+
+
+EVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferDecisionInputs:
+    """Inputs of transfer decisions: each cluster's last good snapshot, and the time."""
+
+    home: str
+    now: datetime
+    snapshots: Mapping[str, ClusterSnapshot]
+    asleep: frozenset[str]  # names of the FIFOs on which starters sleep
+    requeued_jobs: frozenset[int] = frozenset()  # ids of local jobs that await adoption
+    dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
+    queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
+    with_new_starter: frozenset[TransferKey] = frozenset()  # keys of transfers to adopt
+    since: datetime = EVER  # time of the service's first cluster query
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion times
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers with a reused remote id
+
+    def at_home(self, transfer: Transfer) -> JobListRow | None:
+        """Return the home job list's row of a transfer's task; None if unlisted."""
+        local = self.snapshots.get(self.home)
+        return find_home_task_of_transfer(transfer, local) if local else None
+
+    def row(self, transfer: Transfer) -> JobListRow | None:
+        """Return the remote job list's row of a transfer's job; None if unlisted.
+
+        The row is found by job id, or by transfer name while the id is unknown. The row's owner
+        must be the transfer's owner, because anybody may give a job our name or claim an id.
+        """
+        remote = self.snapshots.get(transfer.remote)
+        if remote is None or transfer.key in self.reused_ids:
+            return None
+        if transfer.remote_id:
+            return _own(remote.find(transfer.remote_id), transfer)
+        rows = (row for rows in remote.jobs.values() for row in rows)
+        return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
+
+
+def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
+    """Return the home job list's row of a transfer's task and owner; else None."""
+    name = parse_transfer_name(transfer.name)
+    return _own(local.find(name.job, name.task), transfer)
+
+
+def _own(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
+    return row if row and row.owner == transfer.owner else None
+
+
+def keep_rows_deciding_transfers(
+    transfers: Collection[Transfer], situation: TransferDecisionInputs
+) -> TransferDecisionInputs:
+    """Reduce decision inputs to the job list rows that decide about the given transfers.
+
+    Each snapshot keeps its counts of waiting jobs and free slots.
+    """
+    local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
+    names = {transfer.name for transfer in transfers}
+    return replace(
+        situation,
+        snapshots={
+            name: _rows(snapshot, transfers, local_ids if name == situation.home else set())
+            for name, snapshot in situation.snapshots.items()
+            if name == situation.home or any(transfer.remote == name for transfer in transfers)
+        },
+        asleep=situation.asleep & {transfer.wake for transfer in transfers},
+        requeued_jobs=situation.requeued_jobs & local_ids,
+        dropped=situation.dropped & {transfer.remote for transfer in transfers},
+        with_new_starter=situation.with_new_starter & {transfer.key for transfer in transfers},
+        deleted_at_home={name: since for name, since in situation.deleted_at_home.items() if name in names},
+    )
+
+
+def _rows(snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]) -> ClusterSnapshot:
+    """Keep only a snapshot's rows with the id or name of a transfer, or an id in `ids`."""
+    at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
+    ids = ids | {transfer.remote_id for transfer in at_cluster}
+    names = {transfer.name for transfer in at_cluster}
+    jobs = {job: rows for job, rows in snapshot.jobs.items() if job in ids or any(row.name in names for row in rows)}
+    queues = {row.queue for rows in jobs.values() for row in rows}
+    return replace(
+        snapshot, jobs=jobs, queues=tuple(queue for queue in snapshot.queues if queue.name in queues), copies=()
+    )
+
+
+MOST_ATTEMPTS = 20  # largest number of a task's attempts that are published
+MOST_UNPROVED = 1000  # largest number of a person's transfers without proof of the owner
+
+T = TypeVar("T")
+
+
+def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return a transfer's ownership proof after a new home job list; a YES is final.
+
+    NO needs a job list that was queried after the transfer began. A job list refutes no task
+    that may just have ended.
+    """
+    if is_task_listed_as_owners(transfer.name, transfer.owner, local):
+        return OwnershipProof.YES
+    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
+    is_asked = local.taken_at > transfer.created_at and not may_have_left
+    return transfer.listed or (OwnershipProof.NO if is_asked else "")
+
+
+def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
+    """Return the ownership proof of an ended transfer, perhaps of an unlisted task."""
+    if is_task_listed_as_owners(ended.name, ended.owner, local):
+        return OwnershipProof.YES
+    rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
+    is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
+    return OwnershipProof.NO if is_anothers else ended.listed
+
+
+def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+    """Say whether the home job list shows a transfer's task with the given owner."""
+    name = parse_transfer_name(transfer)
+    row = local.find(name.job, name.task)
+    return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
+
+
+def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the uids of transfers whose owner the home list has proved."""
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES)
+
+
+def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
+    """Return the uids whose transfers claim a task; none once an owner is proved."""
+    if proved_owner_uids(transfers):
+        return frozenset()
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
+
+
+def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
+    """Say whether everybody may see a transfer: its owner is proved or not refuted."""
+    return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
+
+
+def usage_records_of_proved_owner(
+    records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
+) -> Sequence[RemoteJobRunAccounting]:
+    """Return accounting records of a task's proved owner; all without a proved owner.
+
+    Anybody may submit remote jobs under the account name of a transfer.
+    """
+    by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES}
+    if not by_name:
+        return records
+    people = {transfer.owner for transfer in by_name.values()}
+    jobs = {name: transfer.remote_id for name, transfer in by_name.items() if transfer.remote_id}
+    return [
+        record
+        for record in records
+        if record.owner in people and jobs.get(record.transfer, record.job_id) == record.job_id
+    ]
+
+
+def drop_oldest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
+    """Return a task's newest transfer attempts and the number of omitted attempts."""
+    return attempts[-most:], max(0, len(attempts) - most)
+
+
+def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
+    """Return a history's first and last events and the number of omitted events."""
+    left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
+    if not left_out:
+        return events, 0
+    return (*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteJobIdentity:
+    """Fields of a remote job list row that tell a reused job id from the same job."""
+
+    job_id: int
+    since: datetime | None  # time of submission of a pending job, of start of a running job
+    is_pending: bool
+
+
+def listed_remote_jobs(
+    transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
+) -> Iterator[tuple[Transfer, RemoteJobIdentity]]:
+    """Yield each transfer to a cluster, and the listed job with the transfer's remote id."""
+    for transfer in transfers:
+        row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
+        if row:
+            yield transfer, job_identity_from_list_row(row)
+
+
+def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
+    """Return the fields of a job list row by which a reused job id is recognised."""
+    return RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+
+
+def may_remote_id_be_reused(
+    transfer: Transfer, now: RemoteJobIdentity, listed_before: Mapping[TransferKey, RemoteJobIdentity]
+) -> bool:
+    """Say whether a transfer's remote job id may belong to another job by now.
+
+    A job that is new in the list was just submitted. The listed time changes at the start.
+    """
+    if not transfer.remote_state.is_listed:
+        return False
+    before = listed_before.get(transfer.key)
+    if before is None or before.job_id != now.job_id or transfer.missed_polls:
+        return True
+    has_started = before.is_pending and not now.is_pending
+    return before.since != now.since and not has_started

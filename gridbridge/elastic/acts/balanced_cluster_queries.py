@@ -1,0 +1,149 @@
+"""Query the site's own cluster for the facts of a balancer round, and parse its answers."""
+
+from datetime import UTC, datetime
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.gridengine import cell_configuration_reader
+from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
+from gridbridge.batch.oar.oar_demand import parse_oar_demand
+from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
+from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
+from gridbridge.model.policy import Policy
+import os
+from contextlib import suppress
+from datetime import datetime
+from gridbridge.batch.gridengine.qacct import parse_task_end_times
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.published_balance import (
+    RecentlyEndedTasks,
+    merge_tasks_ended_by_minute,
+    update_learnt_run_times,
+)
+from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.shell import followed_file, safe_files
+from gridbridge.state import published_json
+
+
+USUAL_QUEUE = BalanceSection().queue
+
+
+def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
+    """Query the cluster's status programs; return their raw output and the time before the query.
+
+    Raises ClusterStateUnknown when a program does not answer, and ConfigError when the site has no
+    cluster that the balancer can manage.
+    """
+    name = policy.site.cluster
+    if not name:
+        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+    cluster = configured_cluster_address(policy, name)
+    shows = batch_adapter_of_cluster(cluster).shows_demand
+    if shows is None:
+        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
+    try:
+        documents, master = shows.query_demand_outputs(cluster)
+    except GridbridgeError as error:
+        raise ClusterStateUnknown(f"{name}: {error}") from error
+    return documents, SavedBalancerRoundInput(now=now, master=master)
+
+
+def parse_balance_situation(
+    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
+) -> BalanceSituation:
+    """Parse the raw output of a cluster's status programs into a balancer's situation.
+
+    Raises ClusterStateUnknown for an incomplete or unreadable answer; the message begins with
+    `where`. OAR has no queues on nodes, so its slots count as slots of `queue`.
+    """
+    try:
+        cell, laid_out = _read(documents, saved_round, queue)
+    except ParseError as error:
+        raise ClusterStateUnknown(f"{where}: {error}") from error
+    return BalanceSituation(
+        now=saved_round.now,
+        cell=cell,
+        master=saved_round.master,
+        last_change=saved_round.last_change,
+        nodes=saved_round.nodes,
+        layout=laid_out,
+        best_effort=saved_round.best_effort,
+        eligible_since=saved_round.eligible_since,
+        watched=saved_round.watched,
+        runtimes=saved_round.runtimes,
+        elsewhere=saved_round.elsewhere,
+        elsewhere_free=saved_round.elsewhere_free,
+        failed=saved_round.failed,
+        spent=saved_round.spent,
+    )
+
+
+def _read(
+    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
+) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+    if documents.oar:
+        return parse_oar_demand(documents.oar, queue)
+    laid_out = _laid_out(documents.qconf)
+    zone = saved_round.now.tzinfo or UTC
+    cell = parse_cell_demand(documents.qstat, documents.qhost, zone, laid_out)
+    if not cell.instances and any(_is_ready_host(node, cell) for node in saved_round.nodes):
+        raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
+    return cell, laid_out
+
+
+def _is_ready_host(node: ElasticNode, cell: GridEngineCellSnapshot) -> bool:
+    is_host = any(is_same_host(node.name, host.name) for host in cell.hosts)
+    return node.state is ElasticNodeState.READY and is_host
+
+
+def _laid_out(table: bytes) -> CellConfiguration:
+    try:
+        return cell_configuration_reader.parse_cell_configuration(table)
+    except ParseError as error:
+        raise ParseError(f"qconf.json: {error}") from error
+
+
+STEPS = 32  # 8 MiB steps per round: three seconds at the first round
+
+
+def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
+    """Return the stored recent task ends; empty for a missing or unreadable file.
+
+    With an empty result, the next round reads the accounting file from its start.
+    """
+    with suppress(StateError):
+        return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
+    return RecentlyEndedTasks()
+
+
+def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
+    """Store the recent task ends; raise StateError when storing fails."""
+    safe_files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
+
+
+def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
+    """Return the recent task ends, with the ends that the accounting file got since the last call.
+
+    A new cell has no accounting file before its first task ends. Raises StateError when
+    the file can't be read.
+    """
+    if not ends.place.inode and not os.path.exists(path):
+        return ends
+    for _ in range(STEPS):
+        step = followed_file.read_appended_lines(path, ends.place, now.timestamp())
+        ends = _with(ends, step.lines, step.place)
+        if not step.is_more:
+            break
+    return ends
+
+
+def _with(ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition) -> RecentlyEndedTasks:
+    new_ends = tuple(parse_task_end_times(lines))
+    return RecentlyEndedTasks(
+        place=position,
+        minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
+        runs=update_learnt_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
+    )

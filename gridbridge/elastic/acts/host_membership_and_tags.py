@@ -1,0 +1,386 @@
+"""Add machines to a cell as execution hosts and remove hosts, with the protocol for both."""
+
+import logging
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from threading import Lock
+from typing import Protocol, cast
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.gridengine import (
+    cell_configuration_reader,
+    execution_hosts,
+    task_rescheduling,
+)
+from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
+from gridbridge.batch.oar import oar_node_power_and_tags
+from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
+from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap, resolve_host_address
+from gridbridge.elastic.acts.oar_nodes import OarNodePower
+from gridbridge.errors import CommandFailed, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostCheckBeforeRemoval,
+    HostJoinStep,
+    HostRemovalProgress,
+    MachineToJoinCell,
+    is_same_host,
+)
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.fixed_paths import AS_ROOT
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
+from gridbridge.shell.clock import Clock
+from collections.abc import Mapping
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.policy import Policy
+
+
+_log = logging.getLogger(__name__)
+
+
+class ExecutionHostMembership(Protocol):
+    """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
+
+    Each call may be repeated, also after a kill, and every command has a timeout. Raises
+    CommandFailed when a command fails, HostNotReached while a machine does not answer, and
+    SshAccessRejected when a machine's host key is wrong.
+    """
+
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+        """Do the missing steps of a machine's joining; return the step that it has reached.
+
+        The host's queues are enabled last, after its daemon has reported.
+        """
+        ...
+
+    def close(self, host: str) -> None:
+        """Disable all queue instances of a host, so that no more task starts there."""
+        ...
+
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+        """Enable a host's queues again, and resume its best-effort queues.
+
+        Queues in `closed` stay disabled; if the host has such a queue, the result is CLOSED.
+        """
+        ...
+
+    def opening(self, host: str) -> str:
+        """Return the command by which an administrator lets a powered host run tasks again."""
+        ...
+
+    def clearing(self, host: str) -> str:
+        """Return the commands by which an administrator ends the tasks of a dead host."""
+        ...
+
+    def forgetting(self, host: str) -> str:
+        """Return the commands by which an administrator removes a vanished host."""
+        ...
+
+    def look(self, host: str) -> HostCheckBeforeRemoval:
+        """Query whether a host is idle, closed and listed."""
+        ...
+
+    def make_way(self, host: str) -> bool:
+        """Preempt the best-effort tasks of a closed host; say whether the host is empty."""
+        ...
+
+    def halt(self, host: str) -> None:
+        """Tell the batch system that a closed and idle host is being switched off."""
+        ...
+
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+        """Return the resource requests of the rerunnable tasks of each host."""
+        ...
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
+        ...
+
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+        """Remove a closed and idle host from the cluster, and its name from the hosts files.
+
+        The daemon of a dead host is not contacted.
+        """
+        ...
+
+
+def enable_node_queues(
+    node: BalancerOwnedNode, membership: ExecutionHostMembership, closed: frozenset[str], now: datetime
+) -> BalancerOwnedNode:
+    """Enable a node's queues except `closed` queues; return the node as ready since `now`."""
+    step = membership.open(node.name, closed)
+    return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineHostMembership:
+    """Adds execution hosts to one Grid Engine cell, and removes them (ExecutionHostMembership)."""
+
+    cell: GridEngineCellAccess
+    preparing: NewMachineBootstrap
+    root: Callable[..., None] = field(default=run_gridbridge_as_root)
+    clock: Clock = field(default_factory=Clock)
+    turn: Lock = field(default_factory=Lock)  # serializes changes of queues, see `leave`
+
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+        """Do the missing steps of a machine's joining; return the step that it has reached.
+
+        Bootstrap precedes the addition to the cell, so a machine with a wrong host key leaves no
+        trace. Raises NewMachineAddressInUse for a machine with another host's address.
+        Raises NewHostInNoQueue for a host that reports and has no queue, because no task would ever
+        start there.
+        """
+        admitted = execution_hosts.list_execution_hosts(self.cell)
+        is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
+        if not is_up:
+            self._require_its_own(node, admitted)
+        self._name(node)
+        if not is_up:
+            self.root("export", node.name)
+            self.preparing.prepare(node, admitted)
+        self._admit(node)
+        if not is_up:
+            self.close(node.name)
+            self.preparing.start(node)
+            return HostJoinStep.ADMITTED
+        instances = execution_hosts.query_host_queue_instances(self.cell, node.name)
+        if not instances:
+            raise NewHostInNoQueue(node.name, node.hostgroups)
+        usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
+        with self.turn:
+            for queue in node.queues or usual:
+                execution_hosts.set_queue_slots(self.cell, node.name, queue, node.slots)
+            if node.is_filled_last:
+                execution_hosts.place_host_last_in_queues(self.cell, node.name, node.queues or usual)
+        return self.open(node.name, node.closed)
+
+    def close(self, host: str) -> None:
+        """Disable all queues of a host; a host that the cell does not know counts as closed."""
+        execution_hosts.disable_host_queues(self.cell, host)
+
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+        """Enable a host's queues, but not those that were disabled on all hosts."""
+        closed_queues = execution_hosts.enable_host_queues(self.cell, host, closed)
+        if closed_queues:
+            command = f"qmod -e {' '.join(closed_queues)}"
+            words = "event=left_closed node=%s queues=%r command=%r"
+            _log.info(words, host, " ".join(closed_queues), command)
+        return HostJoinStep.CLOSED if closed_queues else HostJoinStep.JOINED
+
+    def opening(self, host: str) -> str:
+        """Return the command by which an administrator enables a host's queues."""
+        return f"qmod -e '*@{host}'"
+
+    def clearing(self, host: str) -> str:
+        """Return the commands by which an administrator requeues or ends a dead host's tasks."""
+        queues = f"'*@{host}'"
+        return (
+            f"`qmod -rq {queues}` has what may run again run elsewhere,"
+            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
+        )
+
+    def forgetting(self, host: str) -> str:
+        """Return the commands by which an administrator removes a dead host from the cell."""
+        cell = (
+            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with values of its own there,"
+            f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
+            f" `qconf -de {host}`, `qconf -dh {host}`"
+        )
+        return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
+
+    def look(self, host: str) -> HostCheckBeforeRemoval:
+        """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
+        instances = execution_hosts.query_host_queue_instances(self.cell, host)
+        promised = [
+            instance.rpartition("@")[2] for instance in cell_configuration_reader.query_advance_reserved_slots(self.cell)
+        ]
+        used = any(instance.is_used for instance in instances if not instance.is_best_effort)
+        return HostCheckBeforeRemoval(
+            is_idle=not used and not any(is_same_host(name, host) for name in promised),
+            is_closed=all(instance.is_disabled for instance in instances),
+            is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
+        )
+
+    def make_way(self, host: str) -> bool:
+        """Preempt the tasks of a host's best-effort queues; say whether the host is empty."""
+        return not self._emptied(host, is_dead=False)
+
+    def halt(self, host: str) -> None:
+        """Do nothing: Grid Engine needs no notice of a closed host that is switched off."""
+
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+        """Return the resource requests of the rerunnable tasks of each host."""
+        return task_rescheduling.query_reschedulable_tasks(self.cell, of_hosts, self.clock.now_s())
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
+        return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
+
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+        """Remove a closed host from the cell, and its name from the hosts files.
+
+        While a task remains, the host's daemon must keep running, because it reports the ends of
+        tasks. Changes of queues are serialized: `qconf -purge` writes back a whole queue, so a
+        concurrent change would be lost. Raises TasksOnLostHost with the tasks of a dead host that
+        Grid Engine does not put back.
+        """
+        if used := self._emptied(host, is_dead=is_dead):
+            return HostRemovalProgress.kept(used)
+        with self.turn:
+            execution_hosts.remove_host_from_queues(self.cell, host)
+        execution_hosts.remove_host_from_groups(self.cell, host)
+        execution_hosts.remove_admin_and_submit_host(self.cell, host)
+        if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
+            execution_hosts.stop_execd(self.cell, host)
+        if named := execution_hosts.remove_execution_host(self.cell, host):
+            return HostRemovalProgress.kept(f"{named}; `qconf -de {host}` shows it")
+        self.root("unexport", host)
+        self.root("unname", host)
+        return HostRemovalProgress.left()
+
+    def _emptied(self, host: str, *, is_dead: bool) -> str:
+        """Preempt best-effort tasks; reschedule the rerunnable tasks of a dead host.
+
+        Return a text about the remaining use; empty for an unused host.
+        """
+        used = self._used(host)
+        for instance in used:
+            if is_dead:
+                execution_hosts.reschedule_instance_tasks(self.cell, host, instance.queue)
+            elif instance.is_best_effort and not instance.is_suspended:
+                execution_hosts.suspend_queue_instance(self.cell, host, instance.queue)
+        if is_dead and used:
+            used = self._used(host)
+        tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
+        if is_dead and tasks:
+            raise TasksOnLostHost(host, tuple(tasks))
+        if not used:
+            return ""
+        queues = " ".join(instance.queue for instance in used)
+        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
+
+    def _used(self, host: str) -> list[HostQueueInstance]:
+        return [
+            instance for instance in execution_hosts.query_host_queue_instances(self.cell, host) if instance.is_used
+        ]
+
+    def _name(self, node: MachineToJoinCell) -> None:
+        """Make the node's name resolve to its address on this host."""
+        if resolve_host_address(node.name) != node.address:
+            self.root("name", node.name, node.address)
+        if (address := resolve_host_address(node.name)) != node.address:
+            why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
+            raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
+
+    def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
+        """Raise NewMachineAddressInUse when the node's address belongs to another host.
+
+        Without this check the other host would be bootstrapped. A silent host of the cell does not
+        count: its machine may be gone, and its address reused.
+        """
+        other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
+        conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
+        conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
+        fixed = (socket.gethostname(), *self.preparing.servers())
+        conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
+        if conflicts:
+            raise NewMachineAddressInUse(node.name, node.address, conflicts[0])
+
+    def _admit(self, node: MachineToJoinCell) -> None:
+        """Register the node in the cell: first its resources, then its queues."""
+        execution_hosts.add_execution_host(self.cell, node.name)
+        execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
+        for group in node.hostgroups:
+            execution_hosts.add_host_to_group(self.cell, node.name, group)
+        with self.turn:
+            for queue in node.queues:
+                execution_hosts.add_host_to_queue(self.cell, node.name, queue)
+
+
+def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
+    """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
+    cluster = configured_cluster_address(policy, policy.site.cluster)
+    # other kinds of clusters were refused before
+    return MEMBERSHIPS[cluster.kind](policy, cluster)
+
+
+def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
+    cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
+    return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
+
+
+def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:
+    return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster)))
+
+
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
+    ClusterKind.GRIDENGINE: _of_cell,
+    ClusterKind.OAR: _of_server,
+}
+
+
+def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of each tagged host.
+
+    Raise ClusterStateUnknown when the cell does not answer.
+    """
+    cluster = configured_cluster_address(policy, _own(policy))
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
+    if keeps is None:
+        return {}
+    try:
+        return keeps.query_host_tags(cluster)
+    except GridbridgeError as error:
+        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
+
+
+def require_home_execution_host(policy: Policy, host: str) -> None:
+    """Raise CommandLineMistake for a host that is no execution host of the site's own cluster.
+
+    Raises ClusterStateUnknown when the cell does not answer.
+    """
+    cluster = configured_cluster_address(policy, _own(policy))
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
+    if keeps is None:
+        return
+    try:
+        hosts = keeps.list_taggable_hosts(cluster)
+    except GridbridgeError as error:
+        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
+    if not any(is_same_host(name, host) for name in hosts):
+        raise CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
+
+
+def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
+    """Add a tag to a host, or remove it; return the host's tags afterwards.
+
+    Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when the cell
+    refuses the change.
+    """
+    cluster = configured_cluster_address(policy, _own(policy))
+    keeps = batch_adapter_of_cluster(cluster).keeps_tags
+    if keeps is None:
+        name = policy.site.cluster
+        raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
+    host_tags = query_home_cluster_host_tags(policy)
+    name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
+    before = host_tags.get(name, ())
+    remaining = tuple(existing for existing in before if existing != tag)
+    new_tags = (*remaining, tag) if is_wanted else remaining
+    if set(new_tags) != set(before):
+        keeps.replace_host_tags(cluster, name, new_tags)
+    return new_tags
+
+
+def _own(policy: Policy) -> str:
+    if not policy.site.cluster:
+        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+    return policy.site.cluster

@@ -1,0 +1,341 @@
+"""Carry out a round's act on a host of the site: switch off, switch on, or open.
+
+Each act may be repeated, also after a kill. A host is switched off only when it is closed and still
+idle. No act ends a task; on request rerunnable tasks are rescheduled.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from gridbridge.elastic.acts.host_membership_and_tags import (
+    ExecutionHostMembership,
+    enable_node_queues,
+)
+from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
+from gridbridge.errors import GridbridgeError, ProviderPermanentFailure, SilentHostMayRunTasks
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostCheckBeforeRemoval,
+    ProviderMachine,
+    ProviderMachineState,
+)
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodeAct,
+    BalancerOwnedNode,
+    DueNodeAct,
+    NodeStateCause,
+)
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from gridbridge.elastic.acts.host_membership_and_tags import (
+    ExecutionHostMembership,
+    enable_node_queues,
+)
+from gridbridge.elastic.providers.provider_protocol_and_validation import (
+    HostPowerControl,
+    MachineProvider,
+)
+from gridbridge.errors import (
+    HostNotReached,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
+    ProviderRequestRepeatable,
+    SshAccessRejected,
+)
+from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import (
+    OWNER_TAG,
+    POOL_TAG,
+    ElasticNodeState,
+    HostJoinStep,
+    HostRemovalResult,
+    MachineToJoinCell,
+    ProviderMachine,
+    ProviderMachineState,
+)
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodeAct,
+    BalancerOwnedNode,
+    DueNodeAct,
+    NodeStateCause,
+)
+
+
+_power_log = logging.getLogger(__name__)
+
+PATIENT = (
+    NodeStateCause.DRAINED,
+    NodeStateCause.CONDENSED,
+)  # a host with such a cause stays closed until its tasks have ended
+ChangeHostTag = Callable[[str, str, bool], None]  # host, tag, and whether to add or remove the tag
+
+
+def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
+    """Keep no tag; for sites without power-managed hosts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPowerActRunner:
+    """Powers the site's own hosts off and on; acts on different hosts may run in parallel."""
+
+    supplies: Mapping[str, HostPowerControl]  # power controls, by pool
+    membership: ExecutionHostMembership
+    tag: ChangeHostTag
+    now: Callable[[], datetime]
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
+
+    def do(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Carry out a due act and return the node's new state.
+
+        Raises GridbridgeError when the next round has to retry the act.
+        """
+        assert due.act
+        return POWER_ACTS[due.act](self, due)
+
+    def _rest(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Close a host; switch it off if it is still idle, else open it again.
+
+        Best-effort tasks are preempted first, which may take several rounds. The standby tag is
+        written before power-off, because a host that is off and has no tag is never woken. If the
+        power-off request may have failed, the host counts as off; if it stays on, a later round
+        opens it.
+        """
+        node = due.node
+        if node.is_kept:  # an administrator wants to keep the host meanwhile
+            return self._opened(node)
+        self.membership.close(node.name)
+        idleness = self.membership.look(node.name)
+        if not (idleness.is_listed and idleness.is_idle and idleness.is_closed):
+            return node if self._is_to_wait(node, idleness) else self._opened(node)
+        if not self.membership.make_way(node.name):
+            return node
+        if due.tag:
+            self.tag(node.name, due.tag, True)
+        self.membership.halt(node.name)
+        try:
+            self._supply(node).stop(_powered_machine(node))
+        except GridbridgeError as error:
+            if node.cause is NodeStateCause.DRAINED:  # an administrator wants the host off
+                raise
+            _power_log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
+        return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
+
+    def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostCheckBeforeRemoval) -> bool:
+        """Say whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
+        if node.cause is not NodeStateCause.MOVED:
+            return node.cause in PATIENT
+        return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
+
+    def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Switch a host on; later rounds see it come up, or repeat the request."""
+        self._supply(due.node).start(_powered_machine(due.node))
+        return due.node
+
+    def _open(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Enable a host's queues; remove only the standby tag that a squeeze wrote."""
+        self.tag(due.node.name, STANDBY_AUTO, False)
+        works = self._opened(due.node)
+        return replace(works, up_since=works.up_since or self.now())
+
+    def _stop(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Switch off a host that did not come up or did not go off; it keeps its tags.
+
+        The host counts as up until a provider reports it off. Raises SilentHostMayRunTasks while
+        the cell lists a task there.
+        """
+        idleness = self.membership.look(due.node.name)
+        if idleness.is_listed and not idleness.is_idle:
+            raise SilentHostMayRunTasks(due.node.name)
+        if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
+            _power_log.warning("event=still_on node=%s", due.node.name)
+        self._supply(due.node).stop(_powered_machine(due.node))
+        node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
+        return replace(node, up_since=node.up_since or self.now())
+
+    def _opened(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        return enable_node_queues(node, self.membership, self.closed, self.now())
+
+    def _supply(self, node: BalancerOwnedNode) -> HostPowerControl:
+        if node.pool not in self.supplies:
+            raise ProviderPermanentFailure(f"{node.name}: nobody switches it on and off now")
+        return self.supplies[node.pool]
+
+
+def _powered_machine(node: BalancerOwnedNode) -> ProviderMachine:
+    return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
+
+
+POWER_ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], BalancerOwnedNode]] = {
+    BalancerNodeAct.REST: HostPowerActRunner._rest,
+    BalancerNodeAct.WAKE: HostPowerActRunner._wake,
+    BalancerNodeAct.OPEN: HostPowerActRunner._open,
+    BalancerNodeAct.STOP: HostPowerActRunner._stop,
+}
+
+
+_log = logging.getLogger(__name__)
+
+LEAVES_S = 600.0  # after this time a host that has not left the cell is logged
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # the node's daemon does not answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeActRunner:
+    """Carries out acts on the nodes of one site; acts on different nodes may run in parallel."""
+
+    cluster: str
+    pools: Mapping[str, NodePoolSection]
+    providers: Mapping[str, MachineProvider]  # machine providers, by pool
+    supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
+    membership: ExecutionHostMembership
+    now: Callable[[], datetime]
+    tag: ChangeHostTag = ignore_host_tag  # changes the tags of power-managed hosts
+    fill_first: bool = False  # the scheduler fills nodes one after the other
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
+
+    def do(self, due: DueNodeAct) -> BalancerOwnedNode:
+        """Carry out a due act and return the node's new state.
+
+        Raises GridbridgeError when the next round has to retry the act.
+        """
+        if due.act is None:
+            return due.node
+        if due.act in POWER_ACTS:
+            return self._switching.do(due)
+        return ACTS[due.act](self, due.node)
+
+    def end(self, pool: str, machine: ProviderMachine) -> None:
+        """Destroy a pool's machine that belongs to no node, such as the master's machine.
+
+        Raises GridbridgeError when a later round has to retry.
+        """
+        self.providers[pool].destroy(machine)
+
+    @property
+    def _switching(self) -> HostPowerActRunner:
+        return HostPowerActRunner(
+            supplies=self.supplies, membership=self.membership, tag=self.tag, now=self.now, closed=self.closed
+        )
+
+    def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Have the node's machine created by its provider.
+
+        When the outcome is unknown the node stays requested, and the provider's next list decides.
+        After ProviderRequestRepeatable the next round repeats the request.
+        """
+        tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
+        try:
+            machine = self._provider(node).create(node.name, tags)
+        except (ProviderOutOfMachines, ProviderPermanentFailure) as error:
+            _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
+            is_full = isinstance(error, ProviderOutOfMachines)
+            cause = NodeStateCause.NO_CAPACITY if is_full else NodeStateCause.NOT_GRANTED
+            return node.entering(ElasticNodeState.GONE, self.now(), cause)
+        except ProviderRequestRepeatable as error:
+            _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
+            return replace(node, cause=NodeStateCause.LATER)
+        return replace(
+            node.entering(ElasticNodeState.BOOTING, self.now()),
+            machine=machine.id,
+            address=machine.address,
+            host_key=machine.host_key,
+            up_since=machine.created or self.now(),  # the machine costs money from now on
+        )
+
+    def _join(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Continue the joining of a node; a machine with a wrong host key is destroyed."""
+        try:
+            step = self.membership.join(self._joining(node))
+        except SshAccessRejected:
+            return node.entering(ElasticNodeState.REMOVING, self.now(), NodeStateCause.WRONG_HOST_KEY)
+        except HostNotReached as error:
+            _log.info("event=not_reached node=%s why=%r", node.name, str(error))
+            return node
+        if step in (HostJoinStep.JOINED, HostJoinStep.CLOSED):
+            ready = node.entering(ElasticNodeState.READY, self.now())
+            return replace(ready, step=step, idle_since=None)
+        return replace(node, step=step)
+
+    def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Close a node; evict it if it is still idle, else open it again."""
+        if node.is_kept:  # an administrator wants to keep the node meanwhile
+            return enable_node_queues(node, self.membership, self.closed, self.now())
+        self.membership.close(node.name)
+        idleness = self.membership.look(node.name)
+        if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
+            return self._evict(node.entering(ElasticNodeState.REMOVING, self.now(), node.cause))
+        if node.cause is NodeStateCause.DRAINED:
+            return node
+        return enable_node_queues(node, self.membership, self.closed, self.now())
+
+    def _evict(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Remove a node from the cell, then destroy its machine; the next round checks the result.
+
+        A host that may be alive is inspected first, because it may run tasks: an administrator may
+        have opened it, or it may have joined at the last moment. Only a vanished machine runs
+        nothing for sure.
+        """
+        if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
+            return self._put_back(node)
+        leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
+        if leaving.step is HostRemovalResult.LEFT:
+            return self._destroy(replace(node, step=HostJoinStep.LEFT))
+        if (self.now() - node.since).total_seconds() > LEAVES_S:
+            _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
+        return node
+
+    def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Keep a node in the cell; a new join restores the queues and groups that the node lost."""
+        if node.cause is NodeStateCause.SILENT:
+            return enable_node_queues(node, self.membership, self.closed, self.now())
+        return replace(node.entering(ElasticNodeState.JOINING, self.now()), idle_since=None, step=HostJoinStep.NONE)
+
+    def _is_in_use(self, node: BalancerOwnedNode) -> bool:
+        """Close a host and say whether the host still runs a task."""
+        idleness = self.membership.look(node.name)
+        if idleness.is_listed and not idleness.is_closed:
+            self.membership.close(node.name)
+            idleness = self.membership.look(node.name)
+        return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
+
+    def _destroy(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Destroy the node's machine; do nothing for a node without a machine id."""
+        if node.machine:
+            self._provider(node).destroy(_machine(node))
+        return node
+
+    def _provider(self, node: BalancerOwnedNode) -> MachineProvider:
+        if node.pool not in self.providers:
+            raise ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider now")
+        return self.providers[node.pool]
+
+    def _joining(self, node: BalancerOwnedNode) -> MachineToJoinCell:
+        pool = self.pools[node.pool]
+        return MachineToJoinCell(
+            name=node.name,
+            address=node.address,
+            host_key=node.host_key,
+            slots=pool.slots,
+            resources=tuple(sorted(pool.resources.items())),
+            hostgroups=tuple(pool.hostgroups.split()),
+            queues=tuple(pool.queues.split()),
+            is_filled_last=self.fill_first,
+            closed=self.closed,
+        )
+
+
+def _machine(node: BalancerOwnedNode) -> ProviderMachine:
+    return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address)
+
+
+ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, BalancerOwnedNode], BalancerOwnedNode]] = {
+    BalancerNodeAct.CREATE: NodeActRunner._create,
+    BalancerNodeAct.JOIN: NodeActRunner._join,
+    BalancerNodeAct.REMOVE: NodeActRunner._remove,
+    BalancerNodeAct.EVICT: NodeActRunner._evict,
+    BalancerNodeAct.DESTROY: NodeActRunner._destroy,
+}

@@ -1,0 +1,196 @@
+"""Observe the cell for a balancer round, or load a cell that was saved in a folder."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from gridbridge.elastic.acts import balanced_cluster_queries, balanced_cluster_queries
+from gridbridge.elastic.store import saved_balancer_round_folder
+from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.fixed_paths import BALANCE_ENDS, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.shell import local_host_facts
+from gridbridge.state import published_json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from gridbridge.decisions.elastic import node_acts_from_balance_plan
+from gridbridge.decisions.elastic.clock_step_correction import limit_time_to_now
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import paused_pools
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.fixed_paths import BALANCE_STATE
+from gridbridge.model.policy import Policy
+
+
+if TYPE_CHECKING:
+    from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+
+
+STARTS_S = 30.0  # start delay of a transferred job: two scheduler cycles at home, one remote
+LATELY = timedelta(seconds=60)
+
+
+def observe_balanced_cluster(
+    policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
+) -> BalanceSituation:
+    """Return the situation of the site's own cluster; ClusterStateUnknown without an answer.
+
+    Prices and schedules use this machine's time zone. Run times from the balancer and free slots
+    from the poller are added if they are readable.
+    """
+    printed = balanced_cluster_queries.query_raw_cell_status(policy, now)
+    situation = balanced_cluster_queries.parse_balance_situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
+    sooner = list(_elsewhere(policy, situation, published))
+    return replace(
+        situation,
+        local=now.astimezone(),
+        runtimes=balanced_cluster_queries.read_stored_task_ends(ends_path).runtimes,
+        elsewhere={queue: STARTS_S for queue, _ in sooner},
+        elsewhere_free=dict(sooner),
+    )
+
+
+def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
+    """Observe the cluster for a round; an acting round must run on the qmaster's host.
+
+    A shadow qmaster's host may have a second balancer, and both would add nodes. So the balancer on
+    any other host raises ClusterStateUnknown.
+    """
+    situation = observe_balanced_cluster(policy, now)
+    if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
+        words = "only there nodes are added and removed"
+        raise ClusterStateUnknown(
+            f"the qmaster runs on {situation.master}, and not on {local_host_facts.this_host_name()}: {words}"
+        )
+    return situation
+
+
+def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
+    """Yield each transfer queue that would start a task at once, with its free slots.
+
+    The free slots come from the poller's published files, which must be less than a minute old.
+    """
+    for name, queue in policy.queues.items():
+        free_here = sum(
+            instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
+        )
+        remote = published_json.read_published_value(
+            f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterAnswer
+        )
+        if free_here and remote and _is_open(remote, situation.now):
+            yield name, min(free_here, remote.free_slots or 0)
+
+
+def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
+    is_known = remote.taken_at is not None and abs(now - remote.taken_at) <= LATELY
+    return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
+
+
+def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
+    """Load a round's situation from a folder; incomplete: ClusterStateUnknown or ParseError."""
+    return balanced_cluster_queries.parse_balance_situation(
+        *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
+    )
+
+
+def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
+    """Save a round's current inputs in a folder.
+
+    Raises ClusterStateUnknown when the cell does not answer, and StandardOutputUnwritable when the
+    folder can't be written.
+    """
+    documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
+    where, queue = policy.site.cluster, policy.balance.queue
+    situation = add_saved_balancer_state(
+        balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue), policy
+    )
+    sooner = list(_elsewhere(policy, situation, published))
+    saved_round = replace(
+        saved_round,
+        last_change=situation.last_change,
+        nodes=situation.nodes,
+        eligible_since=situation.eligible_since,
+        watched=situation.watched,
+        runtimes=balanced_cluster_queries.read_stored_task_ends(BALANCE_ENDS).runtimes,
+        elsewhere={queue: STARTS_S for queue, _ in sooner},
+        elsewhere_free=dict(sooner),
+        failed=situation.failed,
+        spent=situation.spent,
+    )
+    try:
+        saved_balancer_round_folder.write_saved_balancer_round(folder, documents, saved_round)
+    except OSError as error:
+        raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
+    except StateError as error:
+        raise StandardOutputUnwritable(str(error)) from error
+
+
+def is_balancer_state_unreadable(path: str = "") -> bool:
+    """Say whether the balancer may have a state file that this account can't read."""
+    path = path or BALANCE_STATE
+    home = os.path.dirname(path)
+    if not os.path.exists(home) or os.access(path, os.R_OK):
+        return False
+    return os.path.exists(path) or not os.access(home, os.X_OK)
+
+
+def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
+    """Return the balancer's stored nodes; empty if the state file is not readable."""
+    if not os.access(path, os.R_OK):
+        return ()
+    with _memory(path) as memory:
+        return memory.nodes.all()
+
+
+def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
+    """Return the situation with the nodes and facts of the balancer's state file.
+
+    Without a readable state file the situation is unchanged. Without squeeze the site's own working
+    hosts are left out, because the balancer never removes them.
+    """
+    path = path or BALANCE_STATE
+    if not os.access(path, os.R_OK):
+        return situation
+    with _memory(path) as memory:
+        is_squeezed = policy.squeeze.enabled
+        own = {host.provider for host in policy.powered.values() if not is_squeezed}
+        nodes = tuple(
+            node_acts_from_balance_plan.node_with_idle_time(node, situation.now)
+            for node in memory.nodes.all()
+            if node.pool not in own or node.state is not ElasticNodeState.READY
+        )
+        return replace(add_stored_balancer_facts(situation, memory, policy.balance, policy.demand), nodes=nodes)
+
+
+@contextmanager
+def _memory(path: str) -> "Iterator[BalancerStateRows]":
+    """Open the state file for reading only."""
+    from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+    from gridbridge.state.database import StateFile
+
+    database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
+    try:
+        yield BalancerStateRows(database)
+    finally:
+        database.close()
+
+
+def add_stored_balancer_facts(
+    situation: BalanceSituation, memory: "BalancerStateRows", rules: BalanceSection, demand: DemandPolicySection
+) -> BalanceSituation:
+    """Return the situation with all stored facts but the nodes; later times become now."""
+    able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
+    return replace(
+        situation,
+        last_change=limit_time_to_now(memory.last_change(), situation.now),
+        eligible_since=memory.eligible(able, situation.now),
+        watched=memory.watched(situation.now),
+        failed=paused_pools(memory.records(situation.now), rules, demand.retry_s, situation.now),
+        spent=memory.spent(situation.now),
+    )

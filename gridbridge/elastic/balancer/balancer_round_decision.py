@@ -1,0 +1,243 @@
+"""Decide a round: the policy's plan with a squeeze, described in one sentence."""
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from gridbridge.decisions.elastic import balancer_round_reports
+from gridbridge.decisions.elastic.demand import demand_policy as demanded
+from gridbridge.decisions.elastic.host_standby_and_waking import (
+    describe_standby_or_wake_plan,
+    standby_and_wake_steps_of_plan,
+)
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
+from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanReason,
+    BalancePolicyName,
+    BalanceSituation,
+    NewNodeOrRemovalRefusal,
+    NewNodeOrRemovalRefusalCause,
+)
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
+from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from gridbridge.decisions.elastic import node_acts_from_balance_plan
+from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    MachineProviderSection,
+    NodePoolSection,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, DueNodeAct
+from gridbridge.model.elastic.published_balance import BalancePlanReport
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
+
+
+USUAL_DEMAND = DemandPolicySection()
+NO_POOLS: Mapping[str, NodePoolSection] = {}
+UNSAID = {
+    BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
+    BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
+}  # reasons after all removals were dropped
+
+
+def decide_and_report_balance(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, NodePoolSection] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> BalancePlanReport:
+    """Decide about a situation, and return the report of the plan."""
+    return balance_plan_report(
+        decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
+    )
+
+
+def decide_balance_plan(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, NodePoolSection] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> BalancePlan:
+    """Decide by the configured policy how many nodes to add and which nodes to remove."""
+    if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
+        return demanded.plan_balance_by_demand(situation, rules, demand, pools)
+    return plan_balance_by_starcluster(situation, rules, is_faithful=is_faithful)
+
+
+def balance_plan_report(
+    plan: BalancePlan,
+    rules: BalanceSection,
+    demand: DemandPolicySection = USUAL_DEMAND,
+    *,
+    is_alone: bool = True,
+    ended: str = "",
+) -> BalancePlanReport:
+    """Return a plan's report as the commands print it.
+
+    With `is_alone=False` the round acts beyond this plan. `ended` is the master's machine, if the
+    round destroys it.
+    """
+    return BalancePlanReport(
+        add=plan.add,
+        pool=plan.pool or None,
+        remove=plan.remove,
+        sentence=balancer_round_reports.describe_balance_plan(plan, rules, demand, is_alone=is_alone, ended=ended),
+        refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
+    )
+
+
+def _refusal(refusal: NewNodeOrRemovalRefusal, rules: BalanceSection) -> NewNodeOrRemovalRefusalReport:
+    return NewNodeOrRemovalRefusalReport(
+        job=refusal.job, host=refusal.host, reason=balancer_round_reports.explain_no_new_node_or_removal(refusal, rules)
+    )
+
+
+def decide_hosts_to_power_off_or_on(
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    facts: HostTagsAndMovableTasks,
+) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
+    """Decide which hosts to switch off or on, given a policy's plan."""
+    standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
+    return (
+        standby_plan,
+        standby_and_wake_steps_of_plan(standby_plan, facts),
+        describe_standby_or_wake_plan(standby_plan),
+    )
+
+
+def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
+    """Return the situation such that a squeeze can only switch the site's own hosts.
+
+    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept
+    and stay in the situation, because a host without a node would count as a working host.
+    """
+    return replace(situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes))
+
+
+def _shown(node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float) -> ElasticNode:
+    if node.state is not ElasticNodeState.STANDBY:
+        return node if node.name in own else replace(node, is_kept=True)
+    since = node.failed_at
+    is_failed = since is not None and (situation.now - since).total_seconds() < retry_s
+    return replace(node, is_drained=node.is_drained or is_failed or node.name not in own)
+
+
+def list_wakeable_own_hosts(
+    situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the site's own hosts that may be woken now, in the order of waking."""
+    resting = wakeable_standby_nodes(
+        restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, HostTagsAndMovableTasks(tags=tags)
+    )
+    return tuple(node.name for node in resting)
+
+
+def drop_acts_replaced_by_squeeze(
+    plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
+) -> BalancePlan:
+    """Return a policy's plan without the removals and additions that the squeeze replaces.
+
+    Hosts are woken before nodes are added, and never both in one round.
+    """
+    if standby_plan is None:
+        return plan
+    remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
+    refused = plan.refused
+    if standby_plan.last:
+        refused = (
+            *refused,
+            NewNodeOrRemovalRefusal(host=standby_plan.last, cause=NewNodeOrRemovalRefusalCause.LAST_AT_WORK),
+        )
+    verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
+    if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:
+        verdict = BalancePlanReason.ALL_FIT
+    add = 0 if standby_plan.on else plan.add
+    return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
+
+
+def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWakePlan | None) -> BalancePlanReport:
+    """Return the plan's report with the sentence of the squeeze."""
+    if standby_plan is None:
+        return report
+    return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_or_wake_plan(standby_plan)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteBalancerSettings:
+    """The balancing settings of a site: its rules, pools and power-managed hosts."""
+
+    cluster: str
+    rules: BalanceSection
+    demand: DemandPolicySection
+    pools: Mapping[str, NodePoolSection]
+    needs_key: bool = False
+    is_faithful: bool = False
+    kills_master: bool = False  # destroy the master's machine when the cluster is empty and idle
+    squeeze: SqueezeSection | None = None  # None: hosts of the site are never powered off or on
+    switched: frozenset[str] = frozenset()  # pools of the site's power-managed hosts
+    released: frozenset[str] = frozenset()  # pools of hosts that are no longer squeezed
+    own_hosts: frozenset[str] = frozenset()  # short names of all the site's power-managed hosts
+    sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)  # by name
+
+    def ending(self, pool: str, machine: str) -> str:
+        """Return the command by which an administrator destroys a machine of a pool."""
+        provider = self.pools.get(pool, NodePoolSection()).provider
+        return manual_machine_removal_command(machine, provider, self.sections.get(provider))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerRoundInputs:
+    """The inputs of a balancer round: the cell's situation, the nodes, and pending requests."""
+
+    situation: BalanceSituation
+    world: BalancerNodesSnapshot
+    asked: node_acts_from_balance_plan.AdministratorNodeRequests
+    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)  # by host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerRoundPlan:
+    """The plan of a balancer round: node acts, their report, and the squeeze decision."""
+
+    plan: BalancePlan
+    dues: tuple[DueNodeAct, ...]
+    told: BalancePlanReport
+    # pool and machine of the master, if the round destroys the machine
+    ended: tuple[str, ProviderMachine] | None = None
+    rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
+
+    @property
+    def sentence(self) -> str:
+        """The policy's decision and its reason."""
+        return self.told.sentence
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The round's acts on nodes and on the master's machine, in words."""
+        return (*(due.words for due in self.dues if due.is_done), *self.master_ended)
+
+    @property
+    def master_ended(self) -> tuple[str, ...]:
+        """The act that destroys the master's machine, in words; empty in other rounds."""
+        return (f"the master's machine {self.ended[1].id} is ended",) if self.ended else ()

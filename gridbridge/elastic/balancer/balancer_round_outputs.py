@@ -1,0 +1,232 @@
+"""Record a round's statistics row, and the tasks that ended recently."""
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from gridbridge.decisions.elastic.balancer_round_reports import (
+    LOOKBACK,
+    count_balancer_round_figures,
+)
+from gridbridge.elastic.acts import balanced_cluster_queries
+from gridbridge.elastic.acts import balanced_cluster_queries as kept
+from gridbridge.errors import StateError
+from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, RecentlyEndedTasks, minute_since_epoch
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.shell.process_account import drop_root_to_account
+from gridbridge.shell.safe_files import iterate_bounded_lines
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+from gridbridge.decisions.elastic.balancer_round_reports import (
+    BalancerRoundNodeChanges,
+    balancer_figures_if_cell_observed,
+    balancer_figures_if_cell_unobserved,
+)
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, PublishedBalancerFigures
+from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
+from gridbridge.state import published_files, published_json
+
+
+LONGEST = timedelta(days=7)  # age limit of stored task ends, for any lookback
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerStatisticsPaths:
+    """The accounting file from which statistics are read, and the files that store statistics."""
+
+    accounting: str  # the cluster's accounting file
+    kept: str  # the balancer's file of recent task ends
+    lookback: timedelta = LOOKBACK
+    stats: str = ""  # statistics file that gets a row each round; empty: none
+
+
+def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
+    """Return the path of a local cluster's accounting file."""
+    settings = cluster.filled(name)
+    return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
+
+
+def record_balancer_statistics(
+    situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
+) -> BalanceRoundStatistics:
+    """Compute a round's statistics, and append them to the statistics file if one is set.
+
+    A file that can't be read or written is logged, and never ends a round.
+    """
+    row = count_balancer_round_figures(situation, _ends(situation.now, seeing), queue, seeing.lookback)
+    if seeing.stats:
+        try:
+            append_balancer_statistics(seeing.stats, row)
+        except StateError as error:
+            _log.warning("event=no_statistics why=%r", str(error))
+    return row
+
+
+def _ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
+    """Return the recent task ends, including the accounting file's new ones."""
+    before = kept.read_stored_task_ends(seeing.kept)
+    try:
+        read = balanced_cluster_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
+        since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
+        after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
+        if after != before:
+            kept.write_stored_task_ends(seeing.kept, after)
+    except StateError as error:
+        _log.warning("event=no_accounting why=%r", str(error))
+        return before
+    return after
+
+
+COLUMNS = 8
+YEARS = range(1970, 9000)  # years that plots can show
+MOST = 10**12  # upper limit of each number
+
+
+def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
+    """Append a row in one write; raise StateError when the write fails.
+
+    A partial last line, as a full disk leaves it, gets a newline first.
+    """
+    try:
+        _append(path, balancer_statistics_csv_line(row))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
+    """Format a row as a CSV line; its time is ISO 8601 with a zone."""
+    numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
+    at = row.at.replace(microsecond=0).isoformat()
+    return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
+
+
+def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+    """Return the rows sorted by time, and the numbers of the invalid lines.
+
+    StarCluster's own files have times without a zone, which are taken as UTC. Raises
+    StateError for an unreadable file, and ParseError for a file without a valid row.
+    """
+    try:
+        with open(path, "rb") as file:
+            numbered_rows = tuple(_rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path)))
+    except FileNotFoundError as error:
+        mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
+        raise StateError(f"{path}: {error.strerror}; {mend}") from error
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    rows = sorted((row for _, row in numbered_rows if row), key=lambda row: row.at)
+    if not rows:
+        raise ParseError(f"{path}: no row of statistics; each has {COLUMNS} columns: dt,hosts,...")
+    return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
+
+
+def _append(path: str, line: str) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    end = os.open(path, flags, 0o644)
+    try:
+        size = os.fstat(end).st_size
+        is_cut = bool(size) and os.pread(end, 1, size - 1) != b"\n"
+        data = f"\n{line}".encode() if is_cut else line.encode()
+        if os.write(end, data) != len(data):
+            raise OSError(28, "No space left on device")
+    finally:
+        os.close(end)
+
+
+def _rows(texts: Iterator[str]) -> Iterator[tuple[int, BalanceRoundStatistics | None]]:
+    for number, line in enumerate(texts, 1):
+        if line.strip():
+            yield number, _row(line.strip())
+
+
+def _row(line: str) -> BalanceRoundStatistics | None:
+    try:
+        at, hosts, running, queued, slots, duration, wait, load = line.split(",")
+        moment = datetime.fromisoformat(at)
+        numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
+        if moment.year not in YEARS or not all(abs(number) < MOST for number in numbers):
+            return None
+        return BalanceRoundStatistics(
+            at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
+            hosts=int(hosts),
+            running=int(running),
+            queued=int(queued),
+            slots=int(slots),
+            duration_s=round(float(duration)),
+            wait_s=round(float(wait)),
+            load=float(load),
+        )
+    except (ValueError, OverflowError):
+        return None
+
+
+def become_balancer_account() -> None:
+    """Change from root to the balancer's account, which owns the folder of the plots."""
+    drop_root_to_account(BALANCE_ACCOUNT)
+
+
+NAME = "balance.json"
+Next: TypeAlias = Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures]
+_publication_log = logging.getLogger(__name__)
+
+
+def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
+    """Replace the published file, and create its folder; raise StateError on a failure."""
+    published_files.publish_file(f"{folder}/{NAME}", published_json.encode_published_value(value))
+
+
+def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
+    """Return the published balance; None before the first round.
+
+    Raises StateError for a foreign file.
+    """
+    return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
+
+
+def publish_balancer_round(
+    cluster: str,
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceRoundStatistics,
+    outcome: BalancerRoundNodeChanges,
+    folder: str = BALANCE_PUBLISHED,
+) -> None:
+    """Publish a round that observed the whole cell; log a file that can't be written.
+
+    `numbers` are the round's statistics, and `outcome` says what the round did.
+    """
+    _publish(lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder)
+
+
+def publish_round_without_cell_answer(
+    cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
+) -> None:
+    """Publish that a round could not query the cell, with the reason."""
+    _publish(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
+
+
+def _publish(following: Next, folder: str) -> None:
+    try:
+        write_published_balance(following(_last(folder)), folder)
+    except StateError as error:
+        _publication_log.warning("event=not_shown why=%r", str(error))
+
+
+def _last(folder: str) -> PublishedBalancerFigures | None:
+    """Return the previously published round; None for an unreadable file, which resets counters."""
+    try:
+        return read_published_balance(folder)
+    except StateError:
+        return None

@@ -1,0 +1,179 @@
+"""Carry out the power requests that OAR's hooks write into a folder."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.elastic.host_standby_and_waking import (
+    latest_oar_power_request_by_node,
+    unfinished_oar_power_requests,
+)
+from gridbridge.elastic.acts.host_membership_and_tags import (
+    ExecutionHostMembership,
+    home_cluster_host_membership,
+)
+from gridbridge.elastic.providers import provider_registry
+from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
+from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle
+from gridbridge.shell import safe_files
+
+REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
+MAX_BYTES = 1 << 20  # size limit of a request file
+LOCK = ".lock"
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
+AT_ONCE = 16  # nodes that are switched in parallel
+
+
+def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
+    """Read all power requests; StateError for an unreadable folder or file."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError as error:
+        mend = f"`install -d -m 2775 -o oar -g {BALANCE_ACCOUNT} {folder}` makes it"
+        raise StateError(f"{folder}: {error.strerror}; {mend}") from error
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    return tuple(_notes(folder, names))
+
+
+def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
+    for name in names:
+        if named := REQUEST_FILE_NAME(name):
+            try:
+                content, facts = safe_files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES)
+            except FileNotFoundError:
+                continue
+            hosts = content.decode("ascii", "replace").split()
+            yield OarPowerRequest(
+                file=name,
+                at_s=facts.st_mtime,
+                wish=OarRequestedPowerState(named[1]),
+                hosts=tuple(host for host in hosts if HOST(host)),
+            )
+
+
+def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
+    """Rewrite a request file with the remaining nodes, or delete the file without any.
+
+    The file keeps its age. Raises StateError when the file can't be changed.
+    """
+    path = f"{folder}/{before.file}"
+    try:
+        if not after.hosts:
+            safe_files.remove_file(path)
+        elif after.hosts != before.hosts:
+            safe_files.replace_file_atomically(path, "".join(f"{host}\n" for host in after.hosts).encode())
+            os.utime(path, (before.at_s, before.at_s))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def create_power_request_lock_file(folder: str) -> str:
+    """Create the folder's lock file if need be and return its path.
+
+    The file belongs to the folder's group, also when root created it.
+    """
+    path = f"{folder}/{LOCK}"
+    with suppress(OSError):
+        end = os.open(path, NEW, 0o600)
+        os.fchmod(end, 0o660)
+        os.close(end)
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OarPowerRequestOutcome:
+    """The outcome of a node's power request; an empty `why` means success."""
+
+    host: str
+    wish: OarRequestedPowerState
+    why: str = ""
+    is_later: bool = False  # the next call retries the request
+
+
+def apply_oar_power_requests(
+    policy: Policy, folder: str, now: datetime, *, is_acting: bool
+) -> tuple[OarPowerRequestOutcome, ...]:
+    """Carry out the power requests noted in a folder; a dry run only returns them.
+
+    Raises StateError for an unreadable folder. Exits with status LOCKED while another
+    process runs.
+    """
+    notes = read_oar_power_requests(folder)
+    if not is_acting:
+        requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
+        return tuple(
+            _unknown(policy, *request) or OarPowerRequestOutcome(host=request[0], wish=request[1])
+            for request in requests
+        )
+    with cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
+        return _settled(policy, folder, now.timestamp())
+
+
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
+    """Power the nodes in parallel; keep only the requests that are worth a retry."""
+    notes = read_oar_power_requests(folder)
+    requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
+    own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
+    supplies, site = (provider_registry.make_selected_power_controls(policy, own), home_cluster_host_membership(policy))
+    with ThreadPoolExecutor(AT_ONCE, "power") as threads:
+        switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
+        outcomes = tuple(switch)
+    unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
+    for before, after in zip(notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True):
+        rewrite_power_request_file(folder, before, after)
+    return outcomes
+
+
+def _unknown(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome | None:
+    """Return a failure for a node that no provider powers; None for any other node."""
+    if host in policy.powered:
+        return None
+    return OarPowerRequestOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
+
+
+def _switch(
+    policy: Policy,
+    site: ExecutionHostMembership,
+    supplies: Mapping[str, HostPowerControl],
+    host: str,
+    requested: OarRequestedPowerState,
+) -> OarPowerRequestOutcome:
+    if nobody := _unknown(policy, host, requested):
+        return nobody
+    machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
+    supply = supplies[policy.powered[host].provider]
+    try:
+        if requested is OarRequestedPowerState.SLEEP and (kept_on := _works(site, host)):
+            return kept_on
+        (supply.start if requested is OarRequestedPowerState.WAKE else supply.stop)(machine)
+    except ProviderOutcomeUnknown as error:
+        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
+    except GridbridgeError as error:
+        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error))
+    return OarPowerRequestOutcome(host=host, wish=requested)
+
+
+def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
+    """Return why a node must stay on although OAR requested its power-off; else None.
+
+    The hook marked the node as absent; a node that is still Alive may start a job.
+    """
+    idleness = site.look(host)
+    if not idleness.is_idle:
+        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job there")
+    if not idleness.is_closed:
+        why = "OAR does not take it for absent"
+        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True)
+    return None

@@ -1,0 +1,283 @@
+"""Draw the balancer's statistics: one plot for each of StarCluster's columns."""
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+from gridbridge.cli import plot_files
+from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
+from gridbridge.errors import StandardOutputUnwritable
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
+from collections.abc import Sequence
+import matplotlib as mpl
+from matplotlib import dates
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from gridbridge.cli import plot_files
+from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyComparison
+from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
+from gridbridge.model.elastic.replay_tasks_and_results import (
+    ComparedReplayRules,
+    PolicyReplayResult,
+)
+
+
+mpl.use("Agg")
+SIZE_INCHES, DOTS = (9.0, 4.0), 110
+FEW = 60  # up to this number of rows, each row gets a mark
+GAP = 10  # a longer gap, in usual distances of rows, interrupts the line
+SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
+UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
+STEPS_S = [
+    *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
+    *(14400, 21600, 43200, *(86400 * days for days in (1, 2, 5, 10, 20, 50, 100, 200, 500))),
+]
+ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancePlot:
+    """One plot of the balancer's statistics: its column, title, unit and style."""
+
+    name: str  # file name
+    title: str
+    unit: str
+    value: Callable[[BalanceRoundStatistics], float]
+    colour: str
+    is_stepped: bool = True  # the value holds until the next round
+    is_time: bool = False
+
+
+PICTURES = (
+    BalancePlot(
+        name="queued",
+        title="Tasks that wait and could start",
+        unit="tasks",
+        value=lambda row: row.queued,
+        colour="#D55E00",
+    ),
+    BalancePlot(name="running", title="Tasks that run", unit="tasks", value=lambda row: row.running, colour="#009E73"),
+    BalancePlot(name="num_hosts", title="Hosts", unit="hosts", value=lambda row: row.hosts, colour="#0072B2"),
+    BalancePlot(
+        name="avg_duration",
+        title="Mean run time of tasks that ended of late",
+        unit="run time",
+        value=lambda row: row.duration_s,
+        colour="#CC79A7",
+        is_stepped=False,
+        is_time=True,
+    ),
+    BalancePlot(
+        name="avg_wait",
+        title="Mean wait of tasks that ended of late",
+        unit="wait",
+        value=lambda row: row.wait_s,
+        colour="#E69F00",
+        is_stepped=False,
+        is_time=True,
+    ),
+    BalancePlot(
+        name="avg_load",
+        title="Mean load of the hosts",
+        unit="load",
+        value=lambda row: row.load,
+        colour="#56B4E9",
+        is_stepped=False,
+    ),
+)
+
+
+def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
+    """Draw all plots of at least one statistics row into a folder; return their paths.
+
+    The folder is created. Raises StandardOutputUnwritable when it can't be written.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
+    return tuple(_draw(picture, rows, folder) for picture in PICTURES)
+
+
+def _draw(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
+    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
+    axes = figure.add_subplot()
+    _line(axes, picture, rows)
+    _frame(axes, picture, rows)
+    path = f"{folder}/{picture.name}.png"
+    plot_files.save_plot(figure, path, DOTS)
+    return path
+
+
+def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
+    """Draw a line with a gap wherever rows are missing."""
+    for part in _parts(rows):
+        at = [time_axis_position(row.at) for row in part]
+        values = [picture.value(row) for row in part]
+        mark = "o" if len(rows) <= FEW else ("o" if len(part) == 1 else None)
+        style = "steps-post" if picture.is_stepped else "default"
+        axes.plot(at, values, color=picture.colour, drawstyle=style, marker=mark, markersize=3, clip_on=False)
+        step: Literal["post"] | None = "post" if picture.is_stepped else None
+        axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
+
+
+def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
+    between = sorted((after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows))
+    usual_s = between[len(between) // 2] if between else 0.0
+    parts = [[rows[0]]]
+    for before, after in itertools.pairwise(rows):
+        if (after.at - before.at).total_seconds() > GAP * max(usual_s, 1.0):
+            parts.append([])
+        parts[-1].append(after)
+    return parts
+
+
+def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
+    most = max(picture.value(row) for row in rows)
+    axes.set_ylim(0, most * 1.1 or 1)
+    axes.set_ylabel(picture.unit)
+    last = picture.value(rows[-1])
+    now, top = (_value_text(picture, value) for value in (last, most))
+    axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
+    if picture.is_time:
+        axes.yaxis.set_major_locator(MultipleLocator(_step_s(most)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_duration(value)))
+    else:
+        is_whole = picture.name != "avg_load"
+        axes.yaxis.set_major_locator(MaxNLocator(6, integer=is_whole, min_n_ticks=1))
+    axes.grid(axis="y", color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if rows[0].at == rows[-1].at:
+        axes.set_xlim(*(time_axis_position(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
+    label_local_time_axis(axes)
+
+
+def _value_text(picture: BalancePlot, value: float) -> str:
+    if picture.is_time:
+        return format_duration(value)
+    return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"
+
+
+def _step_s(most_s: float) -> float:
+    """Return the smallest round tick distance for at most six ticks."""
+    return next((step for step in STEPS_S if most_s <= 6 * step), most_s / 6)
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in its two largest units, such as `2 h 5 min`."""
+    whole = round(seconds)
+    large, small = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
+    (unit, size), (less, lesser) = large, small
+    remainder = f" {whole % size // lesser} {less}" if size > 1 and whole % size >= lesser else ""
+    return f"{whole // size} {unit}{remainder}"
+
+
+mpl.use("Agg")
+WIDTH_INCHES, HEIGHT_INCHES, REPLAY_DOTS = 11.0, 3.4, 110
+COLOURS = {
+    ComparedReplayRules.DEMAND: "#0072B2",
+    ComparedReplayRules.STARCLUSTER: "#D55E00",
+    ComparedReplayRules.AZGE: "#009E73",
+    ComparedReplayRules.SQUEEZE: "#CC79A7",
+    ComparedReplayRules.ALWAYS_ON: "0.5",
+}
+MARKS = {
+    ComparedReplayRules.DEMAND: "o",
+    ComparedReplayRules.STARCLUSTER: "s",
+    ComparedReplayRules.AZGE: "^",
+    ComparedReplayRules.SQUEEZE: "D",
+    ComparedReplayRules.ALWAYS_ON: "X",
+}
+HEIGHTS = (4, 14)  # alternating heights of labels, so that neighbours do not overlap
+
+
+def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
+    """Draw all compared workloads into one file.
+
+    Raises StandardOutputUnwritable when the file can't be written.
+    """
+    rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
+    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=REPLAY_DOTS, layout="constrained")
+    axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
+    for comparison in comparisons:
+        if comparison.frontier:
+            _swept(axes.pop(0), comparison)
+        else:
+            _over_time(axes.pop(0), axes.pop(0), comparison)
+    plot_files.save_plot(figure, path, REPLAY_DOTS)
+    return path
+
+
+def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
+    for outcome in comparison.outcomes:
+        times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
+        at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
+        _draw_replay_line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
+        _draw_replay_line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
+    _frame_replay_axes(nodes, f"{comparison.name}: nodes that are on", "nodes")
+    _frame_replay_axes(waiting, f"{comparison.name}: tasks that wait", "tasks")
+    for axes in (nodes, waiting):
+        locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        axes.set_xlabel("UTC", fontsize=8)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
+    rules = outcome.way.rules
+    width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0  # a wide line stays visible below an equal line
+    style = "steps-post"
+    axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
+
+
+def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
+    for rules in dict.fromkeys(outcome.way.rules for outcome in comparison.outcomes):
+        outcomes = [outcome for outcome in comparison.outcomes if outcome.way.rules is rules]
+        axes.scatter(
+            [outcome.cost for outcome in outcomes],
+            [outcome.wait_mean_s for outcome in outcomes],
+            facecolors="none",  # a mark in the same place stays visible
+            edgecolors=COLOURS[rules],
+            marker=MARKS[rules],
+            label=rules.value,
+            s=32,
+        )
+    best = comparison.frontier
+    axes.plot([e.cost for e in best], [e.wait_mean_s for e in best], color="0.3", lw=1, zorder=0)
+    for number, outcome in enumerate(best, 1):
+        point = (outcome.cost, outcome.wait_mean_s)
+        above = (4, HEIGHTS[number % len(HEIGHTS)])
+        axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
+    _frame_replay_axes(
+        axes,
+        f"{comparison.name}: mean wait and cost of each setting; the line joins those that no other beats",
+        "mean wait, s",
+    )
+    axes.set_xlabel("cost")
+    lines = "\n".join(f"{number}  {_named(outcome)}" for number, outcome in enumerate(best, 1))
+    axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
+
+
+def _named(outcome: PolicyReplayResult) -> str:
+    return f"{outcome.way.rules.value} {outcome.way.settings}".strip()
+
+
+def _frame_replay_axes(axes: Axes, title: str, unit: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_ylabel(unit)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
+    axes.grid(axis="y", color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=5)

@@ -1,0 +1,301 @@
+"""gridbridge balance status, explain, drain, keep and history."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+import click
+from gridbridge.cli import output
+from gridbridge.cli.shared_options import (
+    CONFIG_FILE,
+    FROM,
+    JSON,
+    config_path_unless_from_folder,
+    exit_75_without_cluster_answer,
+    format_local_time,
+)
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
+from gridbridge.model.elastic.published_balance import BalancerJobOrHostExplanation, BalancerStateOverview
+from gridbridge.model.status_report import number_with_noun
+import re
+import click
+from gridbridge.cli import output
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON, exit_75_without_cluster_answer
+from gridbridge.elastic.balancer import squeeze_preview as service
+
+
+UNKNOWN = 1
+COMING = tuple(state for state in ElasticNodeState if state.is_coming)
+HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
+
+
+@click.command()
+@JSON
+def status(is_json: bool) -> None:
+    """Show the nodes that the balancer owns, and pools whose nodes failed.
+
+    For root and gridbridge-admin. Exit status: 0; 2 for others, or before the first round.
+
+    \b
+    Example:
+      gridbridge balance status
+    """
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes  # loading takes a quarter of a second
+
+    now = datetime.now(UTC)
+    overview = nodes.load_balancer_overview(now)
+    if is_json:
+        output.print_json(_overview(overview))
+        return
+    rows = [_row(node, dict(overview.asked), now) for node in overview.nodes]
+    if rows:
+        output.print_table(HEAD, rows)
+    else:
+        output.print_line("no node is the balancer's")
+    for pool, record in overview.pools:
+        if record.failures:
+            at = format_local_time(record.failed_at, now)
+            output.print_line(
+                f"pool {pool}: {number_with_noun(record.failures, 'node')} in a row failed, the last at {at}"
+            )
+    output.print_line(
+        f"last round {format_local_time(overview.last_round, now)}, spent this month {overview.spent:.2f}"
+    )
+
+
+@click.command()
+@click.argument("what", metavar="JOB|HOST")
+@FROM
+@CONFIG_FILE
+@JSON
+def explain(what: str, folder: str, path: str, is_json: bool) -> None:
+    """Say why a job makes the cluster grow or not, or why a host stays.
+
+    The cell is asked, or FOLDER is read, as by `gridbridge balance plan`. Of nodes root and
+    gridbridge-admin are told more.
+    Exit status: 0; 1 no such job waits, or nobody knows the host; 2 usage; 75 the cell gave no
+    whole answer.
+
+    \b
+    Example:
+      gridbridge balance explain 17
+      gridbridge balance explain alpha-n7
+    """
+    from gridbridge.elastic.balancer import balance_preview as service
+
+    path = config_path_unless_from_folder(folder, path)
+    now = datetime.now(UTC)
+    nodes = () if folder else _nodes(now)
+    explanation = exit_75_without_cluster_answer(
+        lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
+    )
+    for unseen in explanation.unseen:
+        output.print_error(unseen)
+    _tell(explanation, now, is_json=is_json)
+    if not explanation.is_known:
+        raise SystemExit(UNKNOWN)
+
+
+@click.command()
+@click.argument("host")
+@JSON
+def drain(host: str, is_json: bool) -> None:
+    """Have a node take no more tasks, and be removed when those that run there have ended.
+
+    The balancer's next round begins it; a node that does not take tasks yet is drained once it is
+    ready. `gridbridge balance keep` stops it. For root and
+    gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of its nodes.
+
+    \b
+    Example:
+      gridbridge balance drain alpha-n7
+    """
+    words = {
+        **dict.fromkeys(ElasticNodeState, "takes no more tasks from the next round on"),
+        **dict.fromkeys(COMING, "joins first; a round drains it once it is ready"),
+        ElasticNodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
+        ElasticNodeState.FAILED: "has failed, and is removed in any case",
+    }
+    _ask(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
+
+
+@click.command()
+@click.argument("host")
+@click.option("--free", "is_freed", is_flag=True, help="Let it be removed again.")
+@JSON
+def keep(host: str, is_freed: bool, is_json: bool) -> None:
+    """Have a node stay, however long it is idle.
+
+    One that a round takes out at this moment may go all the same: `gridbridge balance status` shows
+    it, and the log has `event=kept_too_late`.
+    For root and gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of
+    the balancer's nodes, or one that is being removed.
+
+    \b
+    Example:
+      gridbridge balance keep alpha-n7
+      gridbridge balance keep --free alpha-n7
+    """
+    begins = "may be removed again" if is_freed else "is kept"
+    words = dict.fromkeys(ElasticNodeState, f"{begins} from the next round on")
+    if not is_freed:
+        words[ElasticNodeState.DRAINING] = (
+            "is being removed; it is kept if it has not left the cluster at the next round"
+        )
+    _ask(
+        host,
+        AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP,
+        words,
+        is_json=is_json,
+    )
+
+
+@click.command()
+@click.option(
+    *("-n", "--count"), default=20, show_default=True, type=click.IntRange(1, 10000), help="Show so many rounds."
+)
+@JSON
+def history(count: int, is_json: bool) -> None:
+    """Show the last rounds that did something: number, time, and what was done and why.
+
+    `gridbridge replay --balancer NUMBER` makes such a decision again. For root and
+    gridbridge-admin. Exit status: 0; 2 for others, or before the first round that acted.
+
+    \b
+    Example:
+      gridbridge balance history -n 5
+    """
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+
+    decisions = nodes.load_last_node_changing_rounds(count)
+    if is_json:
+        rows = [
+            {"number": decision.number, "at": decision.at.isoformat(), "sentence": decision.sentence}
+            for decision in decisions
+        ]
+        output.print_json(rows)
+        return
+    now = datetime.now(UTC)
+    for decision in decisions:
+        output.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
+
+
+def _ask(
+    host: str, request: AdministratorNodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
+) -> None:
+    """Record an administrator's request for a node, and print the consequence."""
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+
+    node = nodes.record_node_change_request(host, request)
+    if is_json:
+        output.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
+        return
+    output.print_line(f"{node.name} {words[node.state]}")
+
+
+def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
+    """Return the balancer's nodes; empty for an account that may not read them."""
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+
+    try:
+        return nodes.load_balancer_overview(now).nodes
+    except StateError:
+        return ()
+
+
+def _tell(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
+    if is_json:
+        node = _node(explanation.node) if explanation.node else None
+        plain = {"what": explanation.what, "reason": explanation.reason, "sentence": explanation.sentence, "node": node}
+        output.print_json({**plain, "unseen": list(explanation.unseen)})
+        return
+    if explanation.node:
+        since = format_local_time(explanation.node.since, now)
+        state, pool = explanation.node.state.value, explanation.node.pool
+        output.print_line(f"{explanation.what} is {state} since {since}, of pool {pool}")
+    output.print_line(f"{explanation.what}: {explanation.reason}")
+    output.print_line(f"the plan now: {explanation.sentence}")
+
+
+def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
+    why = node.cause.value or ("kept" if node.is_kept else _lacks(node))
+    request = f"asked: {requests[node.name]}" if node.name in requests else ""
+    return (
+        node.name,
+        node.state.value,
+        format_local_time(node.since, now),
+        node.pool,
+        node.machine or "-",
+        format_local_time(node.idle_since, now),
+        ", ".join(word for word in (why, request) if word),
+    )
+
+
+def _lacks(node: BalancerOwnedNode) -> str:
+    """Return the missing condition of a joining or ready node, as text."""
+    if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
+        return "a queue that somebody closed is closed there, too"
+    if node.state is not ElasticNodeState.JOINING:
+        return ""
+    is_host = node.step is HostJoinStep.ADMITTED
+    return "its daemon is waited for" if is_host else "it is being made a host"
+
+
+def _overview(overview: BalancerStateOverview) -> dict[str, object]:
+    return {
+        "nodes": [_node(node) for node in overview.nodes],
+        "pools": [{"pool": pool, "failures": record.failures} for pool, record in overview.pools],
+        "last_round": overview.last_round.isoformat() if overview.last_round else None,
+        "spent": overview.spent,
+        "asked": dict(overview.asked),
+    }
+
+
+def _node(node: BalancerOwnedNode) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "state": node.state.value,
+        "since": node.since.isoformat(),
+        "pool": node.pool,
+        "machine": node.machine,
+        "address": node.address,
+        "idle_since": node.idle_since.isoformat() if node.idle_since else None,
+        "kept": node.is_kept,
+        "why": node.cause.value,
+    }
+
+
+SUFFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}").fullmatch
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
+
+
+@click.command()
+@click.argument("host", metavar="HOST")
+@click.argument("suffix", metavar="SUFFIX")
+@click.option("--remove", is_flag=True, help="Take the tag from the host.")
+@CONFIG_FILE
+@JSON
+def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
+    """Mark a host as one that a squeeze may switch on, as htools:standby:SUFFIX in its cell.
+
+    Hosts are woken in the order of their suffixes: numbers first, as numbers, then words. `auto`
+    is what a squeeze itself writes, and alone removes; such hosts come last. It needs a manager of
+    the cell. Exit status: 0; 2 the cell refused it, or a wrong word; 75 the cell gave no answer.
+
+    \b
+    Example:
+      gridbridge balance tag n3 1
+      gridbridge balance tag n3 1 --remove
+    """
+    if not HOST(host):
+        raise click.BadParameter(f"{host!r}; expected the name of a host", param_hint="HOST")
+    if not SUFFIX(suffix):
+        right = "letters, digits, _, . and -, and a letter or digit first"
+        raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
+    tags = exit_75_without_cluster_answer(
+        lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
+    )
+    if is_json:
+        output.print_json({"host": host, "tags": list(tags)})
+        return
+    output.print_line(f"{host}: {' '.join(tags) or 'no tags'}")

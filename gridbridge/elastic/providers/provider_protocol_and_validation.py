@@ -1,0 +1,237 @@
+"""Protocols of providers that create machines, and of providers that power hosts."""
+
+from collections.abc import Mapping
+from typing import Protocol
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
+import base64
+import binascii
+import ipaddress
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, ProviderMachineState
+
+
+class MachineLister(Protocol):
+    """Lists a provider's machines.
+
+    Each call of a provider raises ProviderOutOfMachines when no machine is available,
+    ProviderOutcomeUnknown when a retry may succeed or the outcome is unknown, and
+    ProviderPermanentFailure otherwise. The caller then trusts the next list.
+    ProviderRequestRepeatable is a ProviderOutcomeUnknown after which a repeated call creates no
+    second machine.
+    """
+
+    def machines(self) -> tuple[ProviderMachine, ...]:
+        """Return all machines, maybe with machines of other owners.
+
+        One invalid entry rejects the whole list with ProviderPermanentFailure.
+        """
+        ...
+
+
+class MachineProvider(MachineLister, Protocol):
+    """Creates and destroys machines."""
+
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+        """Create a machine with a name and tags; it may still be booting.
+
+        A caller that repeats a call after a lost answer passes the same tags.
+        """
+        ...
+
+    def destroy(self, machine: ProviderMachine) -> None:
+        """Destroy a machine with its disk; a missing machine is no error."""
+        ...
+
+
+class HostPowerControl(MachineLister, Protocol):
+    """Switches the site's own hosts on and off."""
+
+    def start(self, machine: ProviderMachine) -> None:
+        """Switch a host on; a host that is on is no error."""
+        ...
+
+    def stop(self, machine: ProviderMachine) -> None:
+        """Shut a host down and keep its disk; a host that is off is no error."""
+        ...
+
+
+SHOWN = 60  # characters of an invalid value in messages
+TEXTS = ("id", "name", "address", "state", "host_key")
+ID = re.compile("[!-~]{1,255}")
+LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers names
+HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
+MOST_TAGS = 100
+TAG = 1024  # the most characters of a tag's name or value
+KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
+HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
+BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
+BEST_FIRST = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
+STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
+
+
+def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
+    """Parse a provider's JSON list of machines; raise ParseError for any invalid machine."""
+    content = parse_json_document(raw)
+    if not isinstance(content, list):
+        raise ParseError("no list of nodes")
+    return require_valid_provider_machines((_machine(row) for row in content), cluster)
+
+
+def parse_json_document(raw: bytes) -> object:
+    """Parse one JSON document; raise ParseError for anything else."""
+    try:
+        return json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"no JSON: {error}") from error
+
+
+def parse_provider_machine(content: object) -> ProviderMachine:
+    """Parse one machine with our owner tag; ParseError names the invalid value."""
+    return require_valid_provider_machine(_machine(content))
+
+
+def _machine(content: object) -> ProviderMachine:
+    if not isinstance(content, Mapping):
+        raise ParseError(f"no node: {_shown(content)}")
+    for key in TEXTS:
+        if not isinstance(content.get(key), str):
+            raise ParseError(f"{key} = {_shown(content.get(key))}: missing, or no text")
+    return ProviderMachine(
+        id=content["id"],
+        name=content["name"],
+        state=_state(content["state"]),
+        address=content["address"],
+        tags=_tags(content.get("tags")),
+        host_key=content["host_key"],
+        created=_moment(content.get("created")),
+    )
+
+
+def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
+    """Return the machine if all its values are valid; raise ParseError otherwise.
+
+    A machine without our owner tag may have any printable name.
+    """
+    is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
+    if not ID.fullmatch(machine.id):
+        raise ParseError(f"id = {_shown(machine.id)}: blanks, or not printable")
+    if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
+        raise ParseError(f"name = {_shown(machine.name)}: no name of a host")
+    for words in machine.tags.items():
+        if not all(word.isprintable() and len(word) <= TAG for word in words):
+            raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
+    if machine.address and not _is_address(machine.address):
+        raise ParseError(f"address = {_shown(machine.address)}: no IP address of a host")
+    if machine.created is not None:
+        _require_moment(machine.created)
+    if machine.host_key and not is_ssh_host_key(machine.host_key):
+        raise ParseError(f"host_key = {_shown(machine.host_key)}: no public key of an ssh server")
+    return machine
+
+
+def _require_moment(created: datetime) -> None:
+    """Raise ParseError for a time without a time zone, or outside the years that UTC has."""
+    if created.tzinfo is None:
+        raise ParseError(f"created = {_shown(created)}: a time without its zone")
+    try:
+        created.astimezone(UTC)
+    except OverflowError as error:
+        raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
+
+
+def require_valid_provider_machines(
+    machines: Iterable[ProviderMachine], cluster: str = ""
+) -> tuple[ProviderMachine, ...]:
+    """Return the machines if all are valid and have distinct ids; raise ParseError otherwise.
+
+    With `cluster`, invalid names and tags of other owners' machines are cleaned, not refused.
+    """
+    printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
+    valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
+    twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
+    if twice:
+        raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
+    return valid
+
+
+def _printable(machine: ProviderMachine) -> ProviderMachine:
+    """Return another owner's machine with only printable characters in its name and tags."""
+    tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
+    # the host key may come from a tag
+    key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
+    return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
+
+
+def _clean(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:TAG])
+
+
+def is_ssh_host_key(text: str) -> bool:
+    """Say whether a text is an ssh public key: its key data must repeat its type."""
+    match = HOST_KEY.fullmatch(text)
+    if not match:
+        return False
+    try:
+        blob = base64.b64decode(match[2], validate=True)
+    except binascii.Error:
+        return False
+    kind = match[1].encode()
+    return blob.startswith(len(kind).to_bytes(4, "big") + kind)
+
+
+def _is_address(text: str) -> bool:
+    """Say whether a text is a host's IP address; scoped and multicast addresses are not."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text and not (address.is_multicast or address.is_unspecified)
+
+
+def _state(word: str) -> ProviderMachineState:
+    return ProviderMachineState(word) if word in list(ProviderMachineState) else ProviderMachineState.UNKNOWN
+
+
+def _tags(content: object) -> dict[str, str]:
+    if not isinstance(content, dict) or len(content) > MOST_TAGS:
+        raise ParseError(f"tags = {_shown(content)}: missing, or no table of texts")
+    for value in content.values():
+        if not isinstance(value, str):
+            raise ParseError(f"tags = {_shown(content)}: no table of texts")
+    return content
+
+
+def _moment(content: object) -> datetime | None:
+    if content is None:
+        return None
+    try:
+        return datetime.fromisoformat(str(content))
+    except ValueError as error:
+        raise ParseError(f"created = {_shown(content)}: no time") from error
+
+
+def _shown(value: object) -> str:
+    shown = json.dumps(value, default=str)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+
+
+def find_console_host_key(printed: str) -> str:
+    """Return the best host key that the last boot printed; empty for an incomplete block.
+
+    RSA keys are skipped, because they do not fit into an EC2 tag.
+    """
+    block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
+    if END not in block:
+        return ""
+    lines = STEERING.sub("", block.partition(END)[0]).splitlines()
+    words = (LOG.sub("", line).split() for line in lines)
+    keys = {word[0]: f"{word[0]} {word[1]}" for word in words if len(word) > 1}
+    candidates = (keys[kind] for kind in BEST_FIRST if kind in keys)
+    return next((key for key in candidates if is_ssh_host_key(key)), "")

@@ -1,0 +1,169 @@
+"""Provider that runs a site's program, whose exit status follows sysexits.h."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from gridbridge.elastic.providers import provider_protocol_and_validation
+from gridbridge.errors import (
+    CommandFailed,
+    FileWritableByOthers,
+    ParseError,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
+    ProviderRequestRepeatable,
+)
+from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.shell import file_trust, local_host_facts, runner
+import configparser
+import os
+from gridbridge.errors import ProviderPermanentFailure, StateError
+from gridbridge.shell import safe_files
+
+
+LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
+MOST_BYTES = 16 << 20  # more than a list of 20,000 nodes
+WORDS = 200  # characters of a program's last message
+
+
+def provider_program_environment() -> dict[str, str]:
+    """Return the environment of a provider's program: this process's own, with LC_ALL=C."""
+    return {**os.environ, "LC_ALL": "C"}
+
+
+def require_trusted_provider_file(path: str) -> str:
+    """Return the path if only root and this account can change it; else ProviderPermanentFailure.
+
+    A provider's program is in effect root on its machines, as the balancer's account is. Other
+    accounts that only preview a plan accept the balancer's files too. A missing file is reported
+    when it is used.
+    """
+    me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
+    is_other = bool(balancer) and me not in (0, balancer)
+    try:
+        file_trust.require_trusted_path(path, owner=me)
+    except FileWritableByOthers as error:
+        if not is_other:
+            raise ProviderPermanentFailure(str(error)) from error
+        _require_balancers(path, balancer)
+    except OSError:
+        return path
+    return path
+
+
+def _require_balancers(path: str, balancer: int) -> None:
+    """Raise ProviderPermanentFailure if others than root or the balancer can change a file."""
+    try:
+        file_trust.require_trusted_path(path, owner=balancer)
+    except FileWritableByOthers as error:
+        raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
+
+
+def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
+    """Run a provider's program and return its output; its exit status decides the error."""
+    try:
+        return runner.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+    except CommandFailed as failed:
+        message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
+        if failed.status == NO_CAPACITY:
+            raise ProviderOutOfMachines(message) from failed
+        if failed.status == LATER:
+            raise ProviderRequestRepeatable(message) from failed
+        if failed.transient:
+            raise ProviderOutcomeUnknown(message) from failed
+        raise ProviderPermanentFailure(message) from failed
+
+
+def join_command_words(argv: tuple[str, ...]) -> str:
+    """Return a command line for messages."""
+    return " ".join(argv)
+
+
+def printable_program_output(words: str) -> str:
+    """Return a program's message as one printable line."""
+    return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteProgramProvider:
+    """Creates and destroys machines by a site's own program."""
+
+    program: str
+    timeout_s: float
+    env: Mapping[str, str]
+    cluster: str = ""  # machines with its owner tag must be valid
+
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+        """Create a machine.
+
+        Raise ProviderPermanentFailure if the program reports another machine.
+        """
+        request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
+        printed = self._call("create", request)
+        try:
+            machine = provider_protocol_and_validation.parse_provider_machine(
+                provider_protocol_and_validation.parse_json_document(printed)
+            )
+        except ParseError as error:
+            raise ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
+        if machine.name != name or not tags.items() <= machine.tags.items():
+            problem = f"it tells of {machine.name}, {machine.id}, which is not as it was asked for"
+            mend = f"`{self.program} destroy` ends a node that nobody uses"
+            raise ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
+        return machine
+
+    def destroy(self, machine: ProviderMachine) -> None:
+        """Destroy a machine with its disk."""
+        self._call("destroy", {"id": machine.id})
+
+    def machines(self) -> tuple[ProviderMachine, ...]:
+        """Return all machines; one invalid entry rejects the whole list."""
+        printed = self._call("list", {})
+        try:
+            return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
+        except ParseError as error:
+            raise ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
+
+    def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
+        stdin = json.dumps(request).encode() + b"\n"
+        return run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
+
+    def _call_text(self, verb: str) -> str:
+        return join_command_words((self.program, verb))
+
+
+MOST_SECRET_BYTES = 65536
+OTHERS = 0o077  # mode bits of group and others
+
+
+def read_private_credentials(path: str) -> dict[str, str]:
+    """Read the `name = value` lines below [default] of a private credentials file.
+
+    The format is that of AWS's own tools. Error messages never contain the values. Raises
+    ProviderPermanentFailure unless only this account can read the file.
+    """
+    parser = configparser.ConfigParser(interpolation=None, strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
+    try:
+        parser.read_string(read_secret_file(path))
+        return dict(parser["default"])
+    except (configparser.Error, KeyError) as error:
+        right = "a line [default], and lines NAME = VALUE below it"
+        raise ProviderPermanentFailure(f"{path}: not as it has to be: {right}") from error
+
+
+def read_secret_file(path: str) -> str:
+    """Return the text of a private file; ProviderPermanentFailure if other accounts can read it."""
+    try:
+        raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
+        if facts.st_mode & OTHERS:
+            raise ProviderPermanentFailure(f"{path}: others can read it; chmod 600 {path}")
+        return raw.decode().rstrip("\n")
+    except FileNotFoundError as error:
+        raise ProviderPermanentFailure(f"{path}: {error.strerror}") from error
+    except StateError as error:
+        raise ProviderPermanentFailure(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise ProviderPermanentFailure(f"{path}: no UTF-8") from error

@@ -1,0 +1,363 @@
+"""Read Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
+
+Groups, nodes, instances, tags and policies are separated by one empty line each, so an empty
+section is an empty line too. Files of older versions may lack fields at the end of a line.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.ganeti_cluster import (
+    DEFAULT_POLICY,
+    NO_NODE,
+    GanetiCluster,
+    GanetiDiskTemplate,
+    GanetiInstance,
+    GanetiInstancePolicy,
+    GanetiInstanceSize,
+    GanetiInstanceStatus,
+    GanetiNode,
+    GanetiNodeGroup,
+)
+from gridbridge.model.elastic.ganeti_cluster import (
+    NO_NODE,
+    GanetiCluster,
+    GanetiInstance,
+    GanetiInstancePolicy,
+    GanetiInstanceSize,
+    GanetiNode,
+    GanetiNodeGroup,
+)
+
+
+SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
+ALLOCATIONS = ("preferred", "last_resort", "unallocable")
+BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
+WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
+NUMBER = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)").fullmatch
+MOST = 1e18  # hsqueeze's own numbers overflow beyond this value
+NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of missing last fields
+INSTANCE_LATER = ("1", "-", "N")
+Word = TypeVar("Word", bound=StrEnum)
+MOST_BYTES = 64 << 20  # three times a file of 10,000 nodes and 100,000 instances
+Lines = list[tuple[int, str]]  # line number and text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiTextLine:
+    """The fields of one line, with its file and line number."""
+
+    where: str  # file:line
+    fields: tuple[str, ...]
+
+    def wrong(self, problem: str, right: str) -> ParseError:
+        """Return the ParseError of a fault in this line."""
+        return ParseError(f"{self.where}: {problem}; expected {right}")
+
+    def text(self, at: int, name: str) -> str:
+        """Return a field that must not be empty."""
+        if not self.fields[at]:
+            raise self.wrong(f"{name} is empty", "a name")
+        return self.fields[at]
+
+    def whole(self, at: int, name: str) -> int:
+        """Parse a field as a whole number."""
+        if (value := _whole(self.fields[at])) is None:
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
+        return value
+
+    def number(self, at: int, name: str) -> float:
+        """Parse a field as a number, maybe with decimals."""
+        value = _number(self.fields[at])
+        if value is None or abs(value) >= MOST:
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
+        return value
+
+    def is_yes(self, at: int, name: str) -> bool:
+        """Parse a field as Y or N."""
+        if self.fields[at] not in ("Y", "N"):
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "Y or N")
+        return self.fields[at] == "Y"
+
+    def word(self, text: str, name: str, words: type[Word]) -> Word:
+        """Parse a text as a member of an enum."""
+        if text not in [member.value for member in words]:
+            raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
+        return words(text)
+
+    def place(self, at: int, name: str, indices: Mapping[str, int]) -> int:
+        """Return the index of the group or node that a field names."""
+        if self.fields[at] not in indices:
+            raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
+        return indices[self.fields[at]]
+
+
+def _whole(text: str) -> int | None:
+    """Parse a whole number as hsqueeze does: leading blanks and parentheses are allowed."""
+    if not (match := WHOLE(_bare(text))):
+        return None
+    value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
+    return -value if match[1] else value
+
+
+def _number(text: str) -> float | None:
+    """Parse a number as hsqueeze does: leading blanks and parentheses are allowed."""
+    if not (match := NUMBER(_bare(text))):
+        return None
+    value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])
+    return -value if match[1] else value
+
+
+def _bare(text: str) -> str:
+    text = text.lstrip()
+    while text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    return text
+
+
+def read_ganeti_file(path: str) -> GanetiCluster:
+    """Read a Ganeti cluster from a file; ParseError names the faulty line."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ParseError(f"{path}: more than {MOST_BYTES >> 20} MiB; no cluster is so large")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path}: no text; expected UTF-8") from error
+    return parse_ganeti_text(text, path)
+
+
+def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
+    """Parse the text of a Ganeti cluster file."""
+    sections = _sections(text, path)
+    groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
+    at_uuid = _places(group.uuid for group in groups)
+    rows = _rows(sections["nodes"], path, 9, NODE_LATER)
+    nodes = tuple(_node(row, at_uuid) for row in rows)
+    at_node = _places(node.name for node in nodes)
+    rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
+    instances = tuple(_instance(row, at_node) for row in rows)
+    policy = DEFAULT_POLICY
+    for row in _rows(sections["policies"], path, 6, ()):
+        group_policy = _policy(row)
+        if not row.fields[0]:
+            policy = group_policy
+            continue
+        at = _owner(row, groups)
+        groups[at] = replace(groups[at], policy=group_policy)
+    tags = tuple(line for _, line in sections["tags"])
+    return GanetiCluster(groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy)
+
+
+def _owner(row: GanetiTextLine, groups: Sequence[GanetiNodeGroup]) -> int:
+    """Return the index of the group that a policy belongs to, by its name or uuid."""
+    owner = row.fields[0]
+    indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
+    if len(indices) != 1:
+        raise row.wrong(f"{len(indices)} groups are called {owner!r}", "one")
+    return indices[0]
+
+
+def _sections(text: str, path: str) -> Mapping[str, Lines]:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    sections: list[Lines] = [[]]
+    for number, line in enumerate(lines, 1):
+        if line:
+            sections[-1].append((number, line))
+        else:
+            sections.append([])
+    if len(sections) < len(SECTIONS) - 1:
+        raise ParseError(
+            f"{path}:{len(lines)}: the file ends after {len(sections)} sections; expected"
+            f" {', '.join(SECTIONS)}, with one empty line between"
+        )
+    sections.extend([[]] * (len(SECTIONS) - len(sections)))
+    return dict(zip(SECTIONS, sections, strict=False))
+
+
+def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
+    """Split lines into fields; fill missing fields at the end from `later`."""
+    rows = []
+    for number, line in lines:
+        fields = tuple(line.split("|"))
+        row = GanetiTextLine(where=f"{path}:{number}", fields=fields)
+        if len(fields) < least:
+            raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
+        rows.append(replace(row, fields=fields + later[len(fields) - least :]))
+    return rows
+
+
+def _places(names: Iterable[str]) -> Mapping[str, int]:
+    """Return the index of each name; of duplicate names the last index, as in hsqueeze."""
+    return {name: at for at, name in enumerate(names)}
+
+
+def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
+    return tuple(text.split(separator)) if text else ()
+
+
+def _group(row: GanetiTextLine) -> GanetiNodeGroup:
+    allocation = row.fields[2]
+    if allocation not in ALLOCATIONS:
+        raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
+    return GanetiNodeGroup(
+        name=row.fields[0],
+        uuid=row.text(1, "the group's uuid"),
+        allocation=allocation,
+        tags=_listed(row.fields[3]),
+        networks=_listed(row.fields[4]),
+    )
+
+
+def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
+    name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
+    if "?" in row.fields[1:7]:
+        unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
+        return replace(_told_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
+    return _told_node(row, name, group)
+
+
+def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
+    role = row.fields[7]  # any other role counts as N
+    return GanetiNode(
+        name=name,
+        mem=row.number(1, "the node's memory"),
+        own_mem=row.whole(2, "its own memory"),
+        free_mem=row.whole(3, "its free memory"),
+        disk=row.number(4, "its disk space"),
+        free_disk=row.whole(5, "its free disk space"),
+        cpus=row.number(6, "its number of processors"),
+        own_cpus=row.whole(13, "its own number of processors"),
+        cpu_speed=row.number(14, "its processors' speed"),
+        is_offline=role == "Y",
+        is_master=role == "M",
+        group=group,
+        spindles=row.whole(9, "its number of spindles"),
+        free_spindles=row.whole(12, "its free spindles"),
+        has_own_spindles=row.is_yes(11, "its exclusive storage"),
+        tags=_listed(row.fields[10]),
+    )
+
+
+def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
+    primary = row.place(6, "node", nodes)
+    secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
+    template = row.word(row.fields[8], "the disk template", GanetiDiskTemplate)
+    if template is GanetiDiskTemplate.DRBD and secondary == primary:
+        raise row.wrong("primary and secondary are one node", "two nodes")
+    if template is GanetiDiskTemplate.DRBD and secondary == NO_NODE:
+        raise row.wrong("a drbd instance has no secondary node", "two nodes")
+    if row.is_yes(12, "whether it is forthcoming"):
+        raise row.wrong("the instance is forthcoming", "one that is there")
+    return GanetiInstance(
+        name=row.fields[0],
+        mem=row.whole(1, "its memory"),
+        disk=row.whole(2, "its disk space"),
+        vcpus=row.whole(3, "its number of processors"),
+        status=row.word(row.fields[4], "its status", GanetiInstanceStatus),
+        is_balanced=row.is_yes(5, "whether it is balanced"),
+        primary=primary,
+        secondary=secondary,
+        template=template,
+        tags=_listed(row.fields[9]),
+        spindle_use=row.whole(10, "its use of spindles"),
+        spindles=None if row.fields[11] == "-" else row.whole(11, "its spindles"),
+    )
+
+
+def _policy(row: GanetiTextLine) -> GanetiInstancePolicy:
+    specs = _listed(row.fields[2], ";")
+    if len(specs) % 2:
+        raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
+    limits = [_spec(row, text) for text in specs]
+    return GanetiInstancePolicy(
+        standard=_spec(row, row.fields[1]),
+        limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
+        templates=tuple(row.word(text, "a disk template", GanetiDiskTemplate) for text in _listed(row.fields[3])),
+        vcpu_ratio=row.number(4, "the ratio of processors"),
+        spindle_ratio=row.number(5, "the ratio of spindles"),
+    )
+
+
+def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
+    numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
+    if len(numbers) < 6:
+        raise row.wrong(
+            f"an instance's size is {text!r}",
+            "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
+        )
+    mem, vcpus, disk, disks, nics, spindles = numbers
+    return GanetiInstanceSize(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)
+
+
+def format_ganeti_text(cluster: GanetiCluster) -> str:
+    """Return the text of a Ganeti cluster file, as htools(1) writes it."""
+    names = [node.name for node in cluster.nodes]
+    policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
+    sections = (
+        [_group_line(group) for group in cluster.groups],
+        [_node_line(node, cluster.groups) for node in cluster.nodes],
+        [_instance_line(instance, names) for instance in cluster.instances],
+        list(cluster.tags),
+        [_policy_line(name, policy) for name, policy in policies],
+    )
+    return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
+
+
+def _group_line(group: GanetiNodeGroup) -> str:
+    return "|".join((group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks)))
+
+
+def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
+    role = "Y" if node.is_offline else "M" if node.is_master else "N"
+    numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
+    exclusive = "Y" if node.has_own_spindles else "N"
+    later = (exclusive, node.free_spindles, node.own_cpus, _number_text(node.cpu_speed, is_plain=True))
+    group = groups[node.group].uuid
+    return _line(*(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later))
+
+
+def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
+    secondary = "" if instance.secondary == NO_NODE else nodes[instance.secondary]
+    balanced = "Y" if instance.is_balanced else "N"
+    spindles = "-" if instance.spindles is None else instance.spindles
+    return _line(
+        *(instance.name, instance.mem, instance.disk, instance.vcpus, instance.status.value, balanced),
+        *(nodes[instance.primary], secondary, instance.template.value, ",".join(instance.tags)),
+        *(instance.spindle_use, spindles, "N"),
+    )
+
+
+def _policy_line(owner: str, policy: GanetiInstancePolicy) -> str:
+    limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
+    ratios = (_number_text(policy.vcpu_ratio), _number_text(policy.spindle_ratio))
+    templates = ",".join(template.value for template in policy.templates)
+    return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
+
+
+def _spec_text(spec: GanetiInstanceSize) -> str:
+    numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
+    return ",".join(str(number) for number in numbers)
+
+
+def _line(*fields: object) -> str:
+    return "|".join(str(field) for field in fields)
+
+
+def _number_text(value: float, *, is_plain: bool = False) -> str:
+    """Format a number as htools(1) does: 0.05 is 5.0e-2, except with `is_plain`."""
+    if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
+        return repr(value)
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits, _, exponent = f"{value:.16e}".partition("e")
+        digits = repr(float(digits))
+    return f"{float(digits)!r}e{int(exponent)}"

@@ -1,0 +1,433 @@
+"""A Grid Engine cell: its configuration (queues, environments, resources, access lists) and a snapshot of its hosts,
+queues and jobs."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from fnmatch import fnmatchcase
+from gridbridge.model.elastic.elastic_nodes import short_host_name
+from gridbridge.model.job_request import resource_long_name
+from gridbridge.model.qconf_attributes import (
+    QconfValuesByHost,
+    is_besteffort_queue,
+    is_transfer_queue,
+    parse_qconf_pairs,
+    parse_qconf_values_by_host,
+    parse_qconf_words,
+)
+from dataclasses import dataclass
+from datetime import datetime
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.states import JobState, QueueInstanceState, QueueInstanceStateFact
+
+
+USERS, BARRED_USERS = "user_lists", "xuser_lists"
+PROJECTS, BARRED_PROJECTS = "projects", "xprojects"
+CHECKPOINTS = "ckpt_list"
+USER_LISTS = (USERS, BARRED_USERS)
+PROJECT_LISTS = (PROJECTS, BARRED_PROJECTS)
+ACCESS = (*USER_LISTS, *PROJECT_LISTS, CHECKPOINTS)  # attributes of a queue
+GROUP = "@"  # first character of group names in a user list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAccessIdentity:
+    """The owner, group, project and checkpointing environment of a job.
+
+    Access lists admit jobs by these facts. An unknown fact never excludes a job.
+    """
+
+    owner: str = ""  # account; empty: unknown
+    group: str = ""  # the owner's Unix group; empty: unknown
+    project: str | None = None  # empty: no project; None: unknown
+    checkpoint: str = ""  # checkpointing environment; empty: none or unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineUserList:
+    """A user list of Grid Engine: an access list, or a department.
+
+    A department admits nobody to a queue.
+    """
+
+    entries: tuple[str, ...] = ()  # users, and groups that begin with @
+    is_access: bool = True  # an access list; Grid Engine ignores any other list
+
+    def has(self, identity: JobAccessIdentity) -> bool:
+        """Say whether a job's owner or group is in the list."""
+        return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
+
+    def may_have(self, identity: JobAccessIdentity) -> bool:
+        """Say whether the owner may be in the list; unknown groups count as members."""
+        return self.is_access and (self.has(identity) or any(_may_be(identity, entry) for entry in self.entries))
+
+
+def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
+    """Say whether an entry may match the owner: by a name pattern, or by an unknown group."""
+    if entry.startswith(GROUP):
+        return not identity.group
+    return fnmatchcase(identity.owner, entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAccessLists:
+    """The names of the access lists of a queue or parallel environment."""
+
+    users: tuple[str, ...] = ()  # empty: all users
+    barred_users: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()  # empty: all projects, and jobs without a project
+    barred_projects: tuple[str, ...] = ()
+    checkpoints: tuple[str, ...] | None = None  # None: unknown
+
+    @property
+    def names_users(self) -> bool:
+        """Whether the lists depend on a job's owner."""
+        return bool(self.users or self.barred_users)
+
+    @property
+    def names_projects(self) -> bool:
+        """Whether the lists depend on a job's project."""
+        return bool(self.projects or self.barred_projects)
+
+    def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
+        """Return the excluded user, project or checkpointing environment; empty if none."""
+        if identity.owner and not self._admits_user(identity, lists):
+            return f"user {identity.owner}"
+        if identity.project is not None and not self._admits_project(identity.project):
+            return f"project {identity.project}" if identity.project else "jobs without a project"
+        checkpoint = identity.checkpoint
+        if checkpoint and self.checkpoints is not None and checkpoint not in self.checkpoints:
+            return f"checkpointing environment {checkpoint}"
+        return ""
+
+    def _admits_user(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> bool:
+        barring = (lists[name] for name in self.barred_users if name in lists)
+        if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
+            return False
+        return not self.users or any(name not in lists or lists[name].may_have(identity) for name in self.users)
+
+    def _admits_project(self, project: str) -> bool:
+        return project not in self.barred_projects and (not self.projects or project in self.projects)
+
+
+ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
+
+
+def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
+    """Parse the access lists of a queue or parallel environment from its attributes."""
+    named = {key: parse_qconf_words(settings.get(key, "")) for key in ACCESS}
+    return QueueAccessLists(
+        users=named[USERS],
+        barred_users=named[BARRED_USERS],
+        projects=named[PROJECTS],
+        barred_projects=named[BARRED_PROJECTS],
+        checkpoints=named[CHECKPOINTS] if CHECKPOINTS in settings else None,
+    )
+
+
+class RequestedValueComparison(StrEnum):
+    """How a requested value is compared with a host's value: the relop of complex(5)."""
+
+    EQUAL = "=="
+    OTHER = "!="
+    AT_MOST = "<="  # the request is at most the host's value
+    AT_LEAST = ">="
+    LESS = "<"
+    MORE = ">"
+    EXCLUSIVE = "EXCL"  # a job that requests this resource has the host alone
+
+
+class ConsumableKind(Enum):
+    """Whether tasks consume a resource: not at all, by slot or by job."""
+
+    NO = "no"
+    BY_SLOT = "by slot"
+    BY_JOB = "by job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResourceDefinition:
+    """One resource of the cell: a row of complex(5)."""
+
+    name: str
+    shortcut: str = ""
+    relation: RequestedValueComparison = RequestedValueComparison.AT_MOST
+    counted: ConsumableKind = ConsumableKind.NO
+    is_forced: bool = False  # only jobs that request the resource may run where a host has it
+    default: str = "0"  # the amount that a task without a request uses
+
+
+class ParallelSlotDistribution(Enum):
+    """How the slots of a parallel task are distributed over hosts."""
+
+    ONE_HOST = "one host"
+    ANY_HOSTS = "any hosts"
+    FIXED = "fixed"  # the same number of slots on each host
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelEnvironment:
+    """A parallel environment with its allocation rule, slots and access lists."""
+
+    name: str
+    spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
+    per_host: int = 0  # slots on each host, if `spread` is FIXED
+    slots: int = 0  # the most slots of all running tasks of the environment
+    access: QueueAccessLists = TO_ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellQueue:
+    """A cluster queue with its default values; single hosts may have other values."""
+
+    name: str
+    hosts: tuple[str, ...] = ()  # hosts and host groups
+    environments: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()  # resource values, and limits such as h_rt
+    is_batch: bool = True
+    is_best_effort: bool = False  # tasks of the queue are preempted for all other tasks
+    is_away: bool = False  # a transfer queue, which sends tasks to another cluster
+    access: QueueAccessLists = TO_ALL
+    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # all attributes, if a host differs in any
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the queue is a best-effort or transfer queue, whose tasks do not count."""
+        return self.is_best_effort or self.is_away
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """The resources and limits that the queue has on any host."""
+        lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
+        own = (parse_qconf_pairs(text) for value in lists for _, text in value.others)
+        return frozenset(name for name, _ in self.values).union(*own)
+
+    @property
+    def accesses(self) -> tuple[QueueAccessLists, ...]:
+        """The queue's default access lists, and those of single hosts or host groups."""
+        lists = ((key, value) for key, value in self.varying if key in ACCESS)
+        own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
+        return (self.access, *own)
+
+    def on(self, host: str, groups: Container[str]) -> "CellQueue":
+        """Return the queue with the values that it has on a host."""
+        if not self.varying:
+            return self
+        return parse_cell_queue(self.name, {name: value.on(host, groups) for name, value in self.varying})
+
+
+ARCH = "arch"  # a load value of every host that reports
+BATCH = "BATCH"
+LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
+MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
+
+
+def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
+    """Parse a queue from its attributes as printed by qconf(1)."""
+    values = {key: parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS}
+    usual = {key: value.usual for key, value in values.items()}
+    limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
+    return CellQueue(
+        name=name,
+        hosts=parse_qconf_words(settings.get(HOSTS, "")),
+        environments=parse_qconf_words(usual.get("pe_list", "")),
+        values=tuple((limits | parse_qconf_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
+        is_batch=BATCH in parse_qconf_words(usual.get("qtype", BATCH)),
+        is_best_effort=is_besteffort_queue(usual),
+        is_away=is_transfer_queue(usual),
+        access=parse_access_lists(usual),
+        varying=tuple(values.items()) if any(value.others for value in values.values()) else (),
+    )
+
+
+HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellConfiguration:
+    """The queues, host groups, environments and resources of a cell, if known."""
+
+    resources: Mapping[str, CellResourceDefinition] = field(
+        default_factory=dict
+    )  # by name and by shortcut of the resource
+    environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by group
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # enclosed groups, by group
+    queues: Mapping[str, CellQueue] = field(default_factory=dict)
+    deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
+    caps: Mapping[int, int] = field(default_factory=dict)  # most running tasks, by array job
+    promised: Mapping[str, int] = field(default_factory=dict)  # reserved slots, by QUEUE@HOST
+    user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)  # by name
+    projects: Mapping[int, str] | None = None  # project, by job; None: not queried
+    owners_groups: Mapping[int, str] = field(default_factory=dict)  # the owner's group, by job
+    checkpoints: Mapping[int, str] = field(default_factory=dict)  # environment, by job
+
+    def long_name(self, resource: str) -> str:
+        """Return a resource's full name, from the cell's list or the default shortcuts."""
+        entry = self.resources.get(resource)
+        return entry.name if entry else resource_long_name(resource)
+
+    def groups_of(self, host: str) -> frozenset[str]:
+        """Return the host groups that contain a host."""
+        return frozenset(name for name, hosts in self.groups.items() if host in hosts)
+
+    def around(self, groups: Set[str]) -> frozenset[str]:
+        """Return host groups and all host groups that enclose them."""
+        return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
+
+    def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Yield the values of consumables with the full names of their resources."""
+        for name, text in values:
+            resource = self.resources.get(name)
+            if (
+                resource
+                and resource.counted != ConsumableKind.NO
+                and resource.relation != RequestedValueComparison.EXCLUSIVE
+            ):
+                yield resource.name, text
+
+    @property
+    def accesses(self) -> tuple[QueueAccessLists, ...]:
+        """The access lists of all queues and parallel environments."""
+        of_queues = (access for queue in self.queues.values() for access in queue.accesses)
+        return (*of_queues, *(environment.access for environment in self.environments.values()))
+
+    def queue_on(self, queue: str, host: str) -> CellQueue | None:
+        """Return a queue with the values that hold on a host; None for an unknown queue."""
+        cell_queue = self.queues.get(queue)
+        return cell_queue.on(host, self.groups_of(host)) if cell_queue and cell_queue.varying else cell_queue
+
+    @property
+    def placed(self) -> frozenset[str]:
+        """The short names of all hosts that are in a queue."""
+        names = (name for queue in self.queues.values() for name in queue.hosts)
+        named = (host for name in names for host in self.groups.get(name, (name,)))
+        return frozenset(map(short_host_name, named))
+
+
+TRUE = ("TRUE", "true", "1")  # how qstat shows a requested boolean (complex(5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellHost:
+    """An execution host."""
+
+    name: str
+    load: float | None = None  # None: the execution daemon reports no load
+    left: tuple[tuple[str, str], ...] = ()  # names and free amounts of consumables
+    values: tuple[tuple[str, str], ...] = ()  # names and values of all other resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTaskGroup:
+    """Tasks of one owner and job name that started together in a queue instance."""
+
+    owner: str
+    name: str
+    slots: int  # slots of all tasks together
+    since: datetime | None  # start time; None: the tasks are just starting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInstance:
+    """A Grid Engine queue on one host: its slots, state and running tasks."""
+
+    queue: str
+    host: str
+    used: int  # slots in use
+    reserved: int  # reserved slots
+    total: int  # all slots
+    state: QueueInstanceState
+    running: tuple[int, ...] = ()  # slots of each job or task that runs or starts here
+    is_taken: bool = False  # a running task has the host exclusively
+    begun: tuple[RunningTaskGroup, ...] = ()  # running tasks by owner and job name
+    promised: int = 0  # slots of present and future advance reservations
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the instance's slots count as capacity; overload alone is ignored."""
+        return self.state.facts <= {QueueInstanceStateFact.LOADED}
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether tasks run, start or hold reserved slots in the queue instance."""
+        return bool(self.running or self.used or self.reserved or self.promised)
+
+    @property
+    def free(self) -> int:
+        """The number of slots that a job can use now."""
+        return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResourceRequests:
+    """The resources and queues that a task requests."""
+
+    slots: int = 1  # the least of a slot range
+    pe: str = ""  # requested parallel environment, maybe with wildcards
+    requests: tuple[tuple[str, str], ...] = ()  # hard resource requests and values, as written
+    queues: tuple[str, ...] = ()  # hard queue requests; any queue suffices
+    array: int = 0  # array job with limited running tasks (-tc); 0: no limit
+    is_range: bool = False  # a slot range: the task may get more than `slots`
+    is_on_all: bool = False  # requests all hosts of the cluster: a new node does not help
+    groups: tuple["TaskResourceRequests", ...] = ()  # requests of a task with several parts
+    others: tuple["TaskResourceRequests", ...] = ()  # larger alternatives
+    identity: JobAccessIdentity = ANYBODY  # the facts that access lists check
+
+    @property
+    def makes_way(self) -> bool:
+        """Whether the task requests best-effort queues, whose tasks are preempted."""
+        return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJobGroup:
+    """The waiting jobs of one owner with equal requests and state.
+
+    Each owner has groups of its own, so that no owner's jobs change the wait of another owner.
+    """
+
+    shape: TaskResourceRequests
+    state: JobState
+    jobs: tuple[int, ...]  # job numbers in the order of the scheduler's list
+    tasks: int  # number of tasks of all jobs together
+    first_since: datetime | None  # submission of the first job in the scheduler's list
+    oldest_since: datetime | None  # submission of the oldest job; None: unknown
+    capped: int = 0  # tasks that -tc keeps waiting (qsub(1))
+    is_deferred: bool = False  # the jobs' start time is in the future
+    is_dependent: bool = False  # the jobs wait for the end of other jobs
+    is_inner: bool = False  # the jobs run inside a container job: oarsub -t inner=JOB
+    is_campaign: bool = False  # the jobs are tasks of campaigns
+    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks
+
+    @property
+    def first(self) -> int:
+        """The lowest job number."""
+        return min(self.jobs)
+
+    @property
+    def slots(self) -> int:
+        """The number of slots of all tasks together."""
+        return self.tasks * self.shape.slots
+
+    @property
+    def can_start(self) -> bool:
+        """Whether the scheduler may start the jobs now."""
+        return self.state.can_start and not self.is_deferred
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether the jobs only use spare slots, so that a cluster never grows for them."""
+        return self.is_campaign or self.shape.makes_way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineCellSnapshot:
+    """The hosts, queue instances and waiting jobs of a cell at one moment."""
+
+    hosts: tuple[CellHost, ...]
+    instances: tuple[QueueInstance, ...]
+    waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
+    granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
+    left: tuple[tuple[str, str], ...] = ()  # free consumables of the whole cell, such as licences

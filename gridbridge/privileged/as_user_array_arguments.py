@@ -1,0 +1,124 @@
+"""Parses gridbridge-as-user's arguments about a campaign and its arrays."""
+
+from gridbridge.errors import FileWritableByOthers, ParseError
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.remote_cluster import remote_cluster_access_of_person
+from gridbridge.model.transfer_name import is_valid_cluster_name
+from gridbridge.model.transfer_route import Away
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.privileged import acting_as_owner
+
+
+SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
+DELETE_WAITING = "delete-waiting"
+USAGE = {
+    SEND: "ARRAY TASKS [ARRAY TASKS ...]",
+    SEND_COPIES: "ARRAY TASKS",
+    RELEASE: "ARRAY",
+    DELETE: "ARRAY [PLACES]",
+    DELETE_WAITING: "ARRAY PLACES",
+}
+
+
+class AsUserArrayArguments:
+    """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        """Read the arguments and the configuration; AsUserRequestRefusal for invalid arguments."""
+        self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
+        self.config = read_config_or_not_yet_possible()
+        self.section = self.config.get("cluster", {}).get(cluster)
+        site = str(self.config.get("site", {}).get("cluster", ""))
+        campaign = file.removeprefix("c.")
+        numbers, self._told = words[::2], words[1::2]
+        if not (is_short_ascii_number(campaign) and file != campaign and self._is_whole(numbers)):
+            raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
+        if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
+            raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
+        self.file, self.campaign, self.cluster = file, int(campaign), cluster
+        self.is_of_copies = self.verb == SEND_COPIES
+        self.arrays = tuple(CampaignArrayId(site, self.campaign, int(number)) for number in numbers)
+        if self.verb in (DELETE, DELETE_WAITING) and self._told:
+            _require_places(self._told[0])  # an empty text would delete the whole array
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The task attempts of each array to submit, one text in short notation per array."""
+        return tuple(self._told)
+
+    @property
+    def indices(self) -> str:
+        """The array places of the tasks to delete; empty for the whole array."""
+        return "".join(self._told)
+
+    def knows(self, cluster: str) -> bool:
+        """Say whether root has configured a cluster."""
+        return isinstance(self.config.get("cluster", {}).get(cluster), dict)
+
+    def at(self, cluster: str) -> "AsUserArrayArguments":
+        """Return the same arguments, but for another configured cluster."""
+        from copy import copy  # few calls concern several clusters
+
+        order = copy(self)
+        order.cluster, order.section = cluster, self.config["cluster"][cluster]
+        return order
+
+    def reached_by(self, person: str) -> "tuple[Away, str]":
+        """Return the owner's access to the cluster, and the owner's remote account."""
+        assert isinstance(self.section, dict)
+        far = remote_cluster_access_of_person(self.section, self.cluster, person)
+        return far, far.login.user if far.login else person
+
+    @property
+    def _usage(self) -> str:
+        return USAGE[self.verb]
+
+    def _is_whole(self, numbers: list[str]) -> bool:
+        """Say whether each array is a number, followed by the words that the verb requires."""
+        words, most = len(self._told), 100_000 if self.verb == SEND else 1
+        least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
+        expected = 0 if self.verb == RELEASE else len(numbers)
+        are_numbers = all(map(is_short_ascii_number, numbers)) and len(set(numbers)) == len(numbers)
+        return are_numbers and 0 < len(numbers) <= most and least <= words <= expected
+
+
+def is_short_ascii_number(text: str) -> bool:
+    """Say whether a word is an ASCII number of at most 9 digits."""
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
+    """Read root's configuration; OwnerRequestNotYetPossible for an invalid file."""
+    try:
+        return acting_as_owner.read_root_configuration(CONFIG)
+    except (AsUserRequestRefusal, FileWritableByOthers) as error:
+        raise OwnerRequestNotYetPossible(str(error)) from error
+
+
+def _require_places(text: str) -> None:
+    try:
+        parse_array_index_ranges(text)
+    except ParseError as error:
+        raise AsUserRequestRefusal(str(error)) from error
+
+
+class ArraySendProgress:
+    """One array's progress in a call of send-arrays."""
+
+    def __init__(self, array: CampaignArrayId, index: int) -> None:
+        self.array = array
+        self.place = index  # position of the array in the call's arguments
+        self.job = ""
+        self.is_new = False  # whether the array's first submission happens in this call
+        self.error: Exception | None = None
+
+    def line(self) -> str:
+        """Return an array's line for the service: exit status, job id or 0, and error."""
+        if not self.error:
+            return f"0 {self.job or 0} "
+        status = acting_as_owner.as_user_exit_status(self.error)
+        return f"{status} {self.job or 0} {acting_as_owner.limited_error_line(self.error)}"

@@ -1,0 +1,91 @@
+"""gridbridge-as-user look|verify|copy|drop FILE...: replicas of a dataset, as its owner.
+
+FILE, `u.UID/data.HEX` in the folder of campaign files, permits the service to keep the owner's
+dataset, and alone names the dataset. The other words are storage areas that root has configured.
+The owner's process decides each act anew, by the owner's record: `look` reports the replicas,
+`verify` reads them, `copy FILE TO [LEAVING]` makes a missing replica, and `drop FILE STORAGE`
+removes a replica of which enough others are whole.
+"""
+
+import json
+import os
+import sys
+from typing import NoReturn
+
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.shell import safe_files
+
+MAX_BYTES = 1024
+AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
+MOST_LOOKED_AT = 50  # largest number of FILE arguments in one call
+LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
+PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
+NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
+MOST_LETTERS = 100
+
+
+def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
+    """Check the files and storage areas, then act as the dataset's owner."""
+    verb, *words = arguments
+    least, most = AREAS[verb]
+    shown = " ".join(["STORAGE"] * least + ["[STORAGE]"] * (most - least))
+    files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
+    if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
+        raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
+    config = acting_as_owner.read_root_configuration(CONFIG)
+    areas = config.get("storage", {})
+    for name in names:
+        if name not in areas:
+            raise AsUserRequestRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
+    let = [read_delegated_dataset(file) for file in files_]
+    if len({uid for _, uid in let}) > 1:
+        raise AsUserRequestRefusal("the files have several owners; expected one")
+    uid = let[0][1]
+    acting_as_owner.require_ordinary_account(config, files_[0], uid)
+    acting_as_owner.continue_in_time_limited_child(acting_as_owner.LIMIT_S if verb == "look" else LONG_S)
+    _run(acting_as_owner.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
+
+
+def read_delegated_dataset(name: str) -> tuple[str, int]:
+    """Return the dataset that a permission file names, and the uid of its owner."""
+    person, _, file = name.partition("/")
+    letter, _, suffix = person.partition(".")
+    number, _, token = suffix.partition(".")
+    unique = file.removeprefix(KEPT_DATASET)
+    words = (unique, token or "0")
+    is_ours = letter == "u" and unique != file and number.isdigit() and number.isascii()
+    if not (is_ours and all(word.isascii() and word.isalnum() for word in words)):
+        raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
+    try:
+        _require_own(f"{CAMPAIGNS}/{person}", int(number))
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
+        dataset = json.loads(data)["dataset"]
+    except acting_as_owner.UNREADABLE as error:
+        raise AsUserRequestRefusal(f"{name}: {error!r}") from error
+    if not _is_dataset(dataset):
+        raise AsUserRequestRefusal(f"{name}: the dataset has an invalid name")
+    return dataset, facts.st_uid
+
+
+def _require_own(folder: str, uid: int) -> None:
+    """Refuse a file in another user's folder, as that user may have moved the file."""
+    if os.lstat(folder).st_uid != uid:
+        raise AsUserRequestRefusal(f"{folder}: not owned by uid {uid}")
+
+
+def _is_dataset(name: object) -> bool:
+    is_name = isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and name[0].isalnum()
+    text = str(name)
+    return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
+
+
+def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
+    import pwd  # imported after the checks, to refuse faster
+
+    home = pwd.getpwnam(person).pw_dir
+    identity = {"HOME": home, "USER": person, "LOGNAME": person}
+    environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
+    os.execve(sys.executable, argv, environment)  # noqa: S606 - no word of it is the service's

@@ -1,0 +1,157 @@
+"""Makes an array's job for a cluster from the tasks in a campaign's file."""
+
+import json
+
+from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
+from gridbridge.errors import ParseError, SpeculativeCopyRefusal
+from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
+from gridbridge.model.campaigns.requested_host_properties import (
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task, parse_attempt_ranges
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+
+HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
+LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits of parameter bytes
+
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # from invalid files
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
+    from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+
+Header = dict[str, object]
+
+
+class VerifiedCampaignTasks:
+    """The tasks of a call's arrays, from a verified campaign file.
+
+    Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
+    into words, since some users' lines take long.
+    """
+
+    def __init__(
+        self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+    ) -> None:
+        """Read the file.
+
+        Raises AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for forbidden copies.
+        """
+        try:
+            header = json.loads(brought.header())
+            outputs = " ".join(map(str, header.get("outputs") or ()))
+            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
+            self._header: Header = header["clusters"][order.cluster] | whole
+            is_declared = header.get("is_idempotent") is True or bool(outputs)
+            self._steps = PrologueAndEpilogueTasks(order, header["clusters"])
+            self._asked = tuple(map(parse_attempt_ranges, order.tasks))
+            self._lines = _lines(self._asked, brought, ledger)
+            self._step_tasks = {
+                index: self._steps.task(attempts)
+                for index, attempts in enumerate(self._asked)
+                if is_prologue_or_epilogue_task(attempts[0][0])
+            }
+        except (*ODD, ParseError) as error:
+            raise AsUserRequestRefusal(f"{order.file}: {error!r}") from error
+        if order.is_of_copies and not is_declared:
+            why = "its tasks are declared neither idempotent nor with outputs"
+            raise SpeculativeCopyRefusal(f"{order.file}: {why}")
+        self._order, self._ledger = order, ledger
+
+    def tasks(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
+        """Return the tasks of an array, with copy numbers from root's ledger."""
+        if script_tasks := self._step_tasks.get(index):
+            return script_tasks
+        script_tasks = tuple(
+            CampaignArrayScriptTask(n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
+            for n, k in self._asked[index]
+        )
+        if self._order.is_of_copies:
+            copies = self._ledger.copies_before(self._order.arrays[index].array)
+            for task in script_tasks:
+                task.copy = copies.get(task.number, 0) + 1
+        return script_tasks
+
+    def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
+        """Return an array's job spec for the cluster."""
+        header, section = self._steps.header(self._header, tasks), self._order.section
+        text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
+        amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
+        assert isinstance(section, dict)
+        hosts = str(header.get("properties", ""))
+        request = JobRequest(
+            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
+            either=parse_alternative_host_properties(hosts),
+            types=("besteffort",) if header.get("is_besteffort") else (),
+            project=text["project"],
+            targets=text["queue"],
+            groups=_groups(header, amounts["slots"]),
+        )
+        return JobSpec(
+            transfer=str(array),
+            request=request,
+            script=write_campaign_array_script(self._settings(header, person, amounts, array.site), tasks),
+            shell=str(section.get("shell", "/bin/sh")),
+            pe=text["environment"],
+            slots=amounts["slots"],
+            tasks=len(tasks),
+        )
+
+    def _settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
+        walltime_s = amounts["walltime_s"]
+        clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
+        return {
+            "campaign": str(self._order.campaign),
+            "token": f"{site}.{header[UNIQUE]}",
+            "cluster": self._order.cluster,
+            "user": person,
+            "slots": str(amounts["slots"]),
+            "walltime": clock,
+            "walltime_s": str(walltime_s),
+            "directory": str(header.get("exec_directory", "")),
+            "exec": _text(header, "exec_file"),
+            "outputs": str(header["outputs"]),
+        }
+
+
+def _lines(
+    attempts: "tuple[Attempts, ...]", brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+) -> dict[int, bytes]:
+    """Return tasks' parameters; AsUserRequestRefusal if too long, KeyError if missing."""
+    numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
+    lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
+    for array_tasks in numbers:
+        sizes = [len(lines[task]) for task in array_tasks]
+        if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
+            most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
+            raise AsUserRequestRefusal(f"{brought.file}: a task's parameters have at most {most}")
+    return lines
+
+
+def _text(header: Header, key: str) -> str:
+    try:
+        return str(header[key])
+    except KeyError as error:
+        raise AsUserRequestRefusal(f"key {key} is missing") from error
+
+
+def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+    """Return an array's number of nodes and of slots on each node."""
+    nodes = header.get("nodes")
+    if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
+        raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")
+    return ((nodes, slots // nodes),) if nodes else ((0, slots),)
+
+
+def _amount(header: Header, key: str, most: int) -> int:
+    value = header.get(key)
+    if not isinstance(value, int) or not 0 < value <= most:
+        raise AsUserRequestRefusal(f"{key} = {value!r}; expected 1 to {most}")
+    return value

@@ -1,0 +1,148 @@
+"""Calls a cluster about a campaign's arrays, as the campaign's owner."""
+
+from gridbridge.batch import load_campaign_array_adapter
+from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
+from gridbridge.model.campaigns.campaign_names import released_array_name
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_array_index_ranges,
+    group_into_ranges,
+    parse_array_index_ranges,
+)
+from gridbridge.model.job_request import JobSpec
+from gridbridge.privileged.as_user_array_arguments import (
+    DELETE,
+    DELETE_WAITING,
+    AsUserArrayArguments,
+)
+from gridbridge.privileged.acting_as_owner import (
+    JobNeverAcceptedByCluster,
+    OwnerRequestNotYetPossible,
+)
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.job_request import JobSpec
+from gridbridge.privileged.acting_as_owner import JobNeverAcceptedByCluster
+from gridbridge.state import published_file_formats
+
+
+UNTAKEN = {
+    JobSubmissionOutcome.LATER: OwnerRequestNotYetPossible,
+    JobSubmissionOutcome.BARRED: OwnerRequestNotYetPossible,
+    JobSubmissionOutcome.UNSURE: GridbridgeError,
+}
+
+
+class CampaignOwnerConnection:
+    """A campaign owner's access to a cluster, over a single connection."""
+
+    def __init__(self, order: AsUserArrayArguments, person: str) -> None:
+        self._order = order
+        self._far, self._account = order.reached_by(person)
+        self._adapter = load_campaign_array_adapter(self._far)
+        if self._far.login:
+            _keep_connection()
+
+    def find(self, name: str) -> str:
+        """Return the job id of the held array with a submission name, empty if unknown."""
+        return self._adapter.find_held_job(self._far, name, self._account)
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a campaign's array, held; return its job id."""
+        placed = choose_array_parallel_env(spec, self._order.cluster)
+        answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
+        if answer.result != JobSubmissionOutcome.ACCEPTED:
+            raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
+        return answer.remote_id
+
+    def release(self, jobs: list[str]) -> None:
+        """Release the given arrays just submitted, so that the arrays' tasks may start."""
+        self._adapter.release_arrays(self._far, tuple(jobs), self._name)
+
+    def act(self, name: str, job: str, is_repeated: bool) -> str:
+        """Release or delete an array and its duplicates, after a check of the job id.
+
+        For `delete-waiting`, return the places of tasks that had begun or ended.
+        """
+        adapter, far, order = self._adapter, self._far, self._order
+        if is_repeated:
+            for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
+                adapter.delete_array(far, duplicate)
+        is_ours = self._is_there(name, job)
+        if order.verb == DELETE_WAITING:
+            if not is_ours:  # the tasks may have ended or been deleted
+                raise GridbridgeError(f"job {job} is not listed any more: no task is deleted")
+            return self._delete_waiting(name, job)
+        if is_ours and order.verb != DELETE:
+            adapter.release_arrays(far, (job,), self._name)
+        elif is_ours and order.indices:
+            adapter.delete_array_tasks(far, job, name, order.indices)
+        elif is_ours:
+            adapter.delete_array(far, job)
+        return ""
+
+    def _delete_waiting(self, name: str, job: str) -> str:
+        """Hold an array's tasks, delete waiting tasks, and release tasks that had begun."""
+        adapter, far = self._adapter, self._far
+        indices = {index for span in parse_array_index_ranges(self._order.indices) for index in span}
+        held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
+        waiting = {index for span in held for index in span}
+        if begun := group_into_ranges(indices - waiting):
+            adapter.release_array_tasks(far, job, begun)
+        if going := group_into_ranges(indices & waiting):
+            adapter.delete_array_tasks(far, job, name, format_array_index_ranges(going))
+        return format_array_index_ranges(begun)
+
+    def _is_there(self, name: str, job: str) -> bool:
+        """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
+        owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
+        if owner_account[0] and owner_account != (self._account, name):
+            raise RemoteJobNotOurs(f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}")
+        return bool(owner_account[0])
+
+    @property
+    def _name(self) -> str:
+        return released_array_name(self._order.campaign)
+
+
+def _keep_connection() -> None:
+    from gridbridge.shell import (
+        ssh,
+        ssh_session,  # imported here because local clusters need no ssh
+    )
+
+    ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
+
+
+def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+    """Set a parallel environment that gives an array its slots on each host.
+
+    Raises JobNeverAcceptedByCluster if no environment does: the slots would be on arbitrary hosts.
+    """
+    nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
+    if spec.pe or spec.slots == 1 or not nodes:
+        return spec
+    words = published_file_formats.read_offered_names(cluster, folder)
+    if words is None:
+        return spec
+    from gridbridge.model import names_offered_by_cluster
+
+    environment = names_offered_by_cluster.decode_offered_names(words).environment(nodes, per_host)
+    if not environment:
+        raise JobNeverAcceptedByCluster(names_offered_by_cluster.missing_parallel_env_reason(nodes, per_host))
+    return spec if environment == names_offered_by_cluster.ANY else spec.but(pe=environment)
+
+
+def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+    """Keep an array off the cluster's transfer queues.
+
+    Raises JobNeverAcceptedByCluster if no other queue exists.
+    """
+    published = published_file_formats.read_non_forwarding_queues(cluster, folder)
+    if not published:
+        return spec
+    from gridbridge.model import names_offered_by_cluster  # few clusters need this import
+
+    request = names_offered_by_cluster.decode_non_forwarding_queues(published).only(spec.request)
+    if request is None:
+        raise JobNeverAcceptedByCluster(f"queue {spec.request.targets} is a transfer queue or missing")
+    return spec.but(request=request)

@@ -1,0 +1,145 @@
+"""Queries clusters, as the tasks' owner, about earlier attempts that still live.
+
+The service says that all earlier attempts have ended. Root believes the service if a cluster does
+not answer or is no longer configured. While a cluster lists an earlier attempt, no other attempt
+of that task is sent.
+"""
+
+import time
+from gridbridge.batch import load_campaign_array_adapter
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker
+import json
+from gridbridge.model.fixed_paths import CAMPAIGNS, TAKEN_REQUEST
+from gridbridge.privileged.acting_as_owner import UNREADABLE, AsUserRequestRefusal
+from gridbridge.shell import safe_files
+
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from gridbridge.campaigns.store.root_ledger import Earlier
+    from gridbridge.privileged.owner_worker import Answers
+
+
+ASKS_S = 10.0  # timeout of the queries to one cluster
+ALL_ASK_S = 20.0  # timeout of the queries to all clusters
+BY_NAME = "+"  # suffix of a job id: jobs with the array's submission name count, too
+
+
+def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
+    """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
+    latest = time.monotonic() + ALL_ASK_S
+    at: dict[str, list[Earlier]] = {}
+    for earlier in ledger.earlier(order.arrays[index].array, order.tasks[index]):
+        at.setdefault(earlier[1], []).append(earlier)
+    for cluster, attempts in at.items():
+        limit_s = min(ASKS_S, latest - time.monotonic())
+        if order.knows(cluster) and limit_s > 0:
+            _require_ended_at(order.at(cluster), ledger.uid, attempts, limit_s)
+
+
+def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
+    """Query a cluster once about all earlier attempts of an array's tasks at the cluster."""
+    questions = [
+        f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
+    ]
+    try:
+        worker = CampaignOwnerWorker(uid, lambda person: _answers(order, person), limit_s)
+        living = _read(worker.ask(*questions))
+    except OwnerRequestNotYetPossible:
+        raise
+    except (GridbridgeError, OSError, ValueError):
+        return
+    for number, cluster, _, _, indices in earlier:
+        if any(_meet(indices, span) for span in living.get(str(number), ())):
+            raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
+
+
+def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
+    """Return a function that queries the places of arrays' waiting or running tasks.
+
+    An array without a known job id is found by its submission name, as is an array that was
+    submitted again after a lost answer. The known job id may be another job's of the same name.
+    """
+    far, account = order.reached_by(person)
+    adapter = load_campaign_array_adapter(far)
+
+    def job_ids(name: str, job: str) -> list[str]:
+        job = job or adapter.find_held_job(far, name, account)
+        return [job, *adapter.find_duplicate_arrays(far, name, account, job)] if job else []
+
+    def living(words: list[str]) -> str:
+        jobs: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        for word in words:
+            number, _, job = word.partition("=")
+            name = str(CampaignArrayId(order.arrays[0].site, order.campaign, int(number)))
+            plain = job.removesuffix(BY_NAME)
+            jobs[number] = [plain] if plain == job else job_ids(name, plain)
+            names.update(dict.fromkeys(jobs[number], name))
+        at = adapter.query_live_indices(far, names) if names else {}
+        return " ".join(f"{number}={_living_text(at, ids)}" for number, ids in jobs.items())
+
+    def answer(words: list[str]) -> str:
+        try:
+            return living(words)
+        except CommandFailed:  # the cluster gave no answer
+            raise
+        except (GridbridgeError, ValueError) as error:
+            raise OwnerRequestNotYetPossible(f"{order.cluster}: {error}") from error
+
+    return answer
+
+
+def _living_text(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
+    spans = (span for job in jobs for span in living[job])
+    return ",".join(f"{part.start}:{part.stop}:{part.step}" for part in spans)
+
+
+def _read(text: str) -> dict[str, list[range]]:
+    living = {}
+    for word in text.split():
+        number, _, spans = word.partition("=")
+        living[number] = [_range(part) for part in spans.split(",") if part]
+    return living
+
+
+def _range(text: str) -> range:
+    begin, end, step = map(int, text.split(":"))
+    return range(begin, end, step)
+
+
+def _meet(indices: list[int], living: range) -> bool:
+    """Say whether `indices` and `living` share a place; the shorter sets the run time."""
+    if len(indices) < len(living):
+        return any(index in living for index in indices)
+    return not set(indices).isdisjoint(living)
+
+
+MAX_BYTES = 1 << 16
+RESUBMIT = "resubmit"
+ROOT = 0
+
+
+def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
+    """Return the identity of an owner's request file, which a rename does not change.
+
+    Raises AsUserRequestRefusal unless the campaign's owner, or root, asks for new tries of its
+    tasks.
+    """
+    if not (token.isascii() and token.isalnum()):
+        raise AsUserRequestRefusal(f"{token!r} is not the name of a request")
+    path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
+    try:
+        data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
+        request = json.loads(data)
+        is_asked = request["verb"] == RESUBMIT and campaign in request["of"]
+    except UNREADABLE as error:
+        raise AsUserRequestRefusal(f"{path}: {error!r}") from error
+    if not is_asked or facts.st_uid not in (uid, ROOT):
+        raise AsUserRequestRefusal(f"{path}: expected the owner's resubmit request for campaign {campaign}")
+    return f"{facts.st_ino}.{facts.st_mtime_ns}"

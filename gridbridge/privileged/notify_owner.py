@@ -1,0 +1,87 @@
+"""gridbridge-as-user notify-owner FILE WORD...: run a user's own program, as that user.
+
+FILE is the user's request, which alone names the program. A WORD is made of numbers and known
+words, CAMPAIGN:CODE:CLUSTER:TASKS; the program reads each WORD as a line of standard input, with
+blanks between the parts. So the service can't run a program of its choice, nor pass free text.
+"""
+
+import json
+import os
+import pwd
+from typing import NoReturn
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, WISH
+from gridbridge.model.transfer_name import is_valid_cluster_name
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.shell import safe_files
+from gridbridge.shell.runner import run_discarding_output
+
+MAX_BYTES = 1 << 16
+MOST = 30  # largest number of WORD arguments in one call
+PROGRAM_S = 30.0  # time limit of the owner's program, less than owner.LIMIT_S
+NOTHING = "-"  # CLUSTER part of a WORD without a cluster
+
+
+def run_owner_notification_program(arguments: list[str]) -> NoReturn:
+    """Check the user's request and the words, then run the program as the user."""
+    if len(arguments) < 2 or len(arguments) > 1 + MOST:
+        raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
+    name, *words = arguments
+    lines = "".join(f"{_line(word)}\n" for word in words)
+    config = acting_as_owner.read_root_configuration(CONFIG)
+    path, uid = read_notification_request_file(name)
+    acting_as_owner.require_ordinary_account(config, name, uid)
+    acting_as_owner.continue_in_time_limited_child()
+    acting_as_owner.switch_to_user(uid)
+    _run(path, uid, lines.encode("ascii"))
+
+
+def read_notification_request_file(name: str) -> tuple[str, int]:
+    """Return the program of a user's notification request, and the user's uid."""
+    unique = name.removeprefix(WISH)
+    if unique == name or not (unique.isascii() and unique.isalnum()):
+        raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")
+    try:
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        request = json.loads(data)
+        verb, way, path = request["verb"], request["way"], request["identity"]
+    except acting_as_owner.UNREADABLE as error:
+        raise AsUserRequestRefusal(f"{name}: {error!r}") from error
+    if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
+        raise AsUserRequestRefusal(f"{name}: not a request for notification by a program")
+    return path, facts.st_uid
+
+
+def _run(path: str, uid: int, text: bytes) -> NoReturn:
+    person = pwd.getpwuid(uid)
+    os.umask(0o022)
+    home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"
+    os.chdir(home)
+    identity = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
+    try:
+        environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        run_discarding_output((path,), environment, PROGRAM_S, text).checked()
+    except CommandFailed as error:
+        acting_as_owner.print_as_user_error_and_exit(error)
+    os._exit(0)
+
+
+def _line(word: str) -> str:
+    """Convert a WORD into the program's input line; AsUserRequestRefusal for other text."""
+    parts = word.split(":")
+    if len(parts) != 4 or not _is_said(*parts):
+        raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
+    return " ".join(part or NOTHING for part in parts)
+
+
+def _is_said(campaign: str, code: str, cluster: str, tasks: str) -> bool:
+    are_numbers = all(_is_number(number) for number in (campaign, tasks))
+    letters = code.replace("_", "")
+    is_code = letters.isascii() and letters.isalpha() and letters.isupper() and len(code) < 33
+    return are_numbers and is_code and (not cluster or is_valid_cluster_name(cluster))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16

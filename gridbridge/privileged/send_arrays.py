@@ -1,0 +1,178 @@
+"""send-arrays: note intents, submit arrays held, note job ids, release, in one call.
+
+The intents of all arrays are written together before the first submission, and the ids together
+before the release: a call waits twice for the disk. An array with an id in root's ledger is not
+submitted again. An array whose answer was lost is found by its name. Only arrays in the ledger
+are released, so that the next call knows all running tasks after a kill.
+"""
+
+import time
+from contextlib import contextmanager
+
+from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
+from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
+from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress
+from gridbridge.privileged.as_user_array_arguments import (
+    AsUserArrayArguments,
+    is_short_ascii_number,
+)
+from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
+from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
+from gridbridge.privileged.acting_as_owner import OwnerAccountUnavailable
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gridbridge.privileged.owner_worker import Answers
+
+INTENDS_S = 10.0  # time limit for writing intents and querying earlier attempts
+BEGINS_S = 20.0  # time limit for submissions, to release before the service's timeout
+LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
+SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
+
+
+def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
+    """Send a call's arrays; return a line for each begun array: status, job id, reason.
+
+    Arrays without a line were not submitted and may be sent again.
+    """
+    ids = [ledger.job(array.array) for array in order.arrays]
+    content = None if all(ids) else _read(order, ledger)
+    acting_as_owner.require_ordinary_account(order.config, order.file, ledger.uid)
+    sending = CampaignArraySender(order, ledger, content)
+    sent = sending.submitted()
+    sending.release(sent)
+    return (sent_array.line() for sent_array in sent)
+
+
+def _read(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
+    brought = RootVerifiedCampaignFiles(order.campaign)
+    acting_as_owner.require_ordinary_account(order.config, brought.file, brought.uid)
+    brought.note(ledger)
+    return VerifiedCampaignTasks(order, brought, ledger)
+
+
+class CampaignArraySender:
+    """The arrays of one send-arrays call; root notes each step in the ledger."""
+
+    def __init__(
+        self, order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, content: VerifiedCampaignTasks | None
+    ) -> None:
+        self._order = order
+        self._ledger = ledger
+        self._content = content
+        self._worker = CampaignOwnerWorker(ledger.uid, self._begin)
+        self._began = time.monotonic()
+
+    def submitted(self) -> list[ArraySendProgress]:
+        """Note intents, submit the arrays held, note job ids; return the begun arrays.
+
+        All intents are on disk before the first submission, and all ids before the release.
+        """
+        sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
+        intended: list[ArraySendProgress] = []
+        with self._noted_together(intended):
+            intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
+        begun = list(self._act_on(intended, self._submit, BEGINS_S))
+        with self._noted_together(begun):
+            self._note(begun, intended[len(begun) :])
+        return begun
+
+    def _act_on(
+        self, arrays: list[ArraySendProgress], act: "Callable[[ArraySendProgress], None]", limit_s: float
+    ) -> "Iterator[ArraySendProgress]":
+        """Do an act on each array until the time limit or a fatal error; yield each array."""
+        for sent in arrays:
+            try:
+                if not sent.error:
+                    act(sent)
+            except (GridbridgeError, OSError) as error:
+                sent.error = error
+            yield sent
+            if isinstance(sent.error, LAST_ERRORS) or time.monotonic() > self._began + limit_s:
+                return
+
+    @contextmanager
+    def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
+        """Write a `with` block's ledger notes at once; a failure fails every array."""
+        try:
+            with self._ledger.batch():
+                yield
+        except OSError as error:
+            for sent in arrays:
+                sent.job, sent.error = "", sent.error or error
+
+    def _intend(self, sent: ArraySendProgress) -> None:
+        number, ledger, order = sent.array.array, self._ledger, self._order
+        sent.job = ledger.job(number)
+        if not (sent.job or order.is_of_copies):
+            require_earlier_attempts_ended(order, ledger, sent.place)
+        if not sent.job:
+            # an array of an owner without an account can't be submitted
+            acting_as_owner.require_existing_account(ledger.uid)
+        ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
+        sent.is_new = not (sent.job or ledger.was_repeated(number))
+
+    def _submit(self, sent: ArraySendProgress) -> None:
+        """Submit an array held, or adopt the job of an earlier call."""
+        if sent.job:
+            return
+        job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
+        if not is_short_ascii_number(job):
+            raise GridbridgeError(f"{job[:40]!r} is not a job id")
+        sent.job = job
+
+    def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
+        """Note new job ids, and withdraw the intents of arrays that were not submitted."""
+        for sent in begun:
+            if sent.job and not self._ledger.job(sent.array.array):
+                self._ledger.submitted(sent.array.array, sent.job)
+        for sent in unbegun:
+            if sent.is_new and not sent.error:
+                self._ledger.withdraw(sent.array.array)
+
+    def release(self, sent: list[ArraySendProgress]) -> None:
+        """Release the submitted arrays, with a single call for all new arrays."""
+        ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
+        new = [sent_array for sent_array in ready if sent_array.is_new]
+        if new:
+            self._do(new, RELEASE, *(sent_array.job for sent_array in new))
+        for sent_array in (sent_array for sent_array in ready if not sent_array.is_new):
+            repeated = int(self._ledger.was_repeated(sent_array.array.array))
+            self._do([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
+
+    def _do(self, sent: list[ArraySendProgress], *words: str) -> None:
+        try:
+            self._worker.ask(*words)
+        except (GridbridgeError, OSError) as error:
+            for sent_array in sent:
+                sent_array.error = error
+
+    def _begin(self, person: str) -> "Answers":
+        """Return the function that answers root's requests as the owner."""
+        site = CampaignOwnerConnection(self._order, person)
+
+        def answer(words: list[str]) -> str:
+            verb, *arguments = words
+            if verb == SUBMIT:
+                return self._submit_at(site, int(arguments[0]), person, is_new=arguments[1] == "1")
+            if verb == RELEASE:
+                site.release(arguments)
+            else:
+                site.act(arguments[0], arguments[1], is_repeated=arguments[2] == "1")
+            return ""
+
+        return answer
+
+    def _submit_at(self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool) -> str:
+        """Adopt the array that an earlier call submitted, else submit the array."""
+        array = self._order.arrays[index]
+        if not is_new and (job := site.find(str(array))):
+            return job
+        assert self._content
+        return site.submit(self._content.spec(array, self._content.tasks(index), person))

@@ -1,0 +1,225 @@
+"""Report a dataset's state: from its owner's files, or from the service's."""
+
+import os
+import pwd
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import Dataset, ServiceReplicaActInOwnerFile
+from gridbridge.program import users_configuration
+from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
+from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets, owner_datasets
+from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
+from gridbridge.state.database import StateFile
+from collections.abc import Iterable
+from datetime import datetime
+from gridbridge.cli import output
+from gridbridge.cli.shared_options import format_local_time
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetReplica,
+    RefusedAreaOrDataset,
+    ServiceReplicaActInOwnerFile,
+    format_bytes,
+    printable_file_name,
+)
+from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetReport:
+    """A dataset as of its last check, with the service's acts on it."""
+
+    dataset: Dataset | None  # None: the dataset was removed
+    name: str
+    done: tuple[ServiceReplicaActInOwnerFile, ...]
+    is_busy: bool = False
+
+
+def report_dataset(name: str, path: str) -> DatasetReport:
+    """Report a dataset of the caller; root and the service may name any dataset by OWNER/NAME.
+
+    Raises GridbridgeError for an unknown dataset.
+    """
+    owner, slash, own = name.partition("/")
+    if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
+        return _anybodys(name, path)
+    name = own if slash else name
+    served = owner_datasets.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
+    entry = served.look(name)
+    if entry is None:
+        names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
+        raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
+    dataset, is_busy = entry
+    return DatasetReport(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
+
+
+def _anybodys(name: str, path: str) -> DatasetReport:
+    policy = load_policy_as_service_account(path)
+    let = [
+        delegation
+        for delegation in delegated_datasets.list_dataset_delegations()
+        if f"{delegation.owner}/{delegation.dataset}" == name
+    ]
+    delegated = next(iter(delegated_datasets.query_owners_for_datasets(let)), None)
+    with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
+        outcomes = tuple(_outcomes(database, name))
+    if not delegated and not outcomes:
+        raise GridbridgeError(f"{name}: no dataset that its owner lets the service look after")
+    return DatasetReport(
+        dataset=delegated.dataset if delegated else None,
+        name=name,
+        done=outcomes,
+        is_busy=bool(delegated and delegated.is_busy),
+    )
+
+
+def _outcomes(database: StateFile, name: str) -> Iterable[ServiceReplicaActInOwnerFile]:
+    for carried in ReplicaActRows(database).all():
+        if carried.dataset == name:
+            why = carried.why if carried.ended_at else "it goes on"
+            yield ServiceReplicaActInOwnerFile(
+                at=carried.began_at, target=carried.target, source=carried.source, why=why
+            )
+
+
+DONE, NOT_ALL = 0, 1
+
+
+def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
+    """Print a dataset and its refused areas; return the exit status."""
+    output.show_progress("")
+    output.print_line(describe_dataset(result.dataset))
+    for refused in result.refused:
+        output.print_line(
+            f"  not {replace_control_characters(refused.what)}: {replace_control_characters(refused.reason)}"
+        )
+    return DONE if result.is_done else NOT_ALL
+
+
+def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> int:
+    """Print the result of draining a dataset from an area; return the exit status."""
+    if isinstance(result, DatasetCommandOutcome):
+        return print_dataset_outcome(result)
+    output.print_line(f"not {result.what}: {result.reason}")
+    return NOT_ALL
+
+
+def describe_dataset(dataset: Dataset) -> str:
+    """Describe a dataset: its size and the areas with whole replicas."""
+    where = f": {', '.join(map(replace_control_characters, sorted(dataset.whole)))}" if dataset.whole else ""
+    size = f"{number_with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
+    whole = f"{len(dataset.whole)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
+    return f"{dataset.name}: {size}, {whole}"
+
+
+def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
+    """Print what remains of a dataset after a drop; return the exit status."""
+    if storage or not result.is_done:
+        return print_dataset_outcome(result)
+    output.print_line(f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was")
+    return DONE
+
+
+def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
+    """Print a table of datasets by their last check; return the exit status."""
+    listed = list(all_of)
+    if is_json:
+        output.print_json([dataset_json(dataset) for dataset in listed])
+        return DONE
+    head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
+    rows = [
+        (
+            dataset.name,
+            str(dataset.size_bytes),
+            str(dataset.files),
+            str(len(dataset.whole)),
+            str(dataset.wished),
+            ",".join(map(replace_control_characters, sorted(dataset.storages))) or "-",
+            printable_file_name(dataset.path),
+        )
+        for dataset in listed
+    ]
+    output.print_table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
+    return DONE
+
+
+def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: bool) -> int:
+    """Print a dataset's table of replicas; return the exit status."""
+    if is_json:
+        output.print_json(dataset_json(result.dataset))
+    else:
+        output.print_line(describe_dataset(result.dataset))
+        rows = [_row(replica, now) for replica in _sorted(result.dataset)]
+        output.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
+    return DONE if result.is_done else NOT_ALL
+
+
+def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
+    """Print a dataset, its replicas, and the service's acts on it, the newest last."""
+    if is_json:
+        table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
+        output.print_json(table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]})
+        return DONE
+    output.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
+    if report.is_busy:
+        output.print_line("  a command works on it just now")
+    for replica in _sorted(report.dataset) if report.dataset else ():
+        state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
+        storage = replace_control_characters(replica.storage)
+        output.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
+    for outcome in report.done:
+        why = f": not done, {outcome.why}" if outcome.why else ""
+        output.print_line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
+    return DONE
+
+
+def _deed(outcome: ServiceReplicaActInOwnerFile) -> str:
+    if not outcome.target:
+        return f"removed it from {outcome.source}"
+    return f"carried it to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
+
+
+def _outcome_row(outcome: ServiceReplicaActInOwnerFile) -> dict[str, object]:
+    return {
+        "at": outcome.at.isoformat(),
+        "to": outcome.target or None,
+        "from": outcome.source or None,
+        "why": outcome.why or None,
+    }
+
+
+def dataset_json(dataset: Dataset) -> dict[str, object]:
+    """Return a dataset in its JSON form."""
+    return {
+        "name": dataset.name,
+        "path": dataset.path,
+        "kind": "tree" if dataset.is_tree else "file",
+        "files": dataset.files,
+        "bytes": dataset.size_bytes,
+        "sha256": dataset.sha256,
+        "wished": dataset.wished,
+        "replicas": [_plain(replica) for replica in _sorted(dataset)],
+    }
+
+
+def _plain(replica: DatasetReplica) -> dict[str, object]:
+    return {
+        "storage": replica.storage,
+        "bytes": replica.size_bytes,
+        "whole": replica.is_whole_now,
+        "checked_at": replica.checked_at.isoformat(),
+        "why": replica.why or None,
+    }
+
+
+def _row(replica: DatasetReplica, now: datetime) -> tuple[str, ...]:
+    size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
+    storage, why = (replace_control_characters(replica.storage), replace_control_characters(replica.why))
+    return storage, size, whole, format_local_time(replica.checked_at, now), why
+
+
+def _sorted(dataset: Dataset) -> list[DatasetReplica]:
+    return sorted(dataset.replicas, key=lambda replica: replica.storage)

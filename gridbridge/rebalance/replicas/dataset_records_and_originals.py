@@ -1,0 +1,362 @@
+"""A person's own records of datasets, in a folder that only that person can write.
+
+NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum
+-z`. Each file is replaced atomically. Files that another account owns or could write are not read.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Any
+from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
+from gridbridge.model.rebalance.datasets import (
+    DATASET_NAME,
+    Dataset,
+    DatasetReplica,
+    ServiceReplicaActInOwnerFile,
+    Sums,
+    format_as_sha256sum_output,
+    parse_sha256sum_output,
+)
+from gridbridge.shell import rsync, safe_files
+from gridbridge.shell.poller_lock import MomentaryPollerLock
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
+
+
+RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
+MOST_DONE = 100  # most recorded acts on a dataset
+MOST_BYTES = 1 << 20  # size of a dataset's record
+MOST_SUMS = 1 << 28  # size of the checksum file: two million files
+NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+class OwnerDatasetRecords:
+    """The dataset records of the current account."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def names(self) -> list[str]:
+        """Return the sorted names of the owner's datasets."""
+        records = (name for name in safe_files.list_folder_or_empty(self._folder) if name.endswith(RECORD))
+        return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
+
+    def has(self, name: str) -> bool:
+        """Say whether a dataset exists; StateError when the folder can't be read."""
+        return _is_there(self._path(name, RECORD))
+
+    def is_gone(self, name: str) -> bool:
+        """Say whether a dataset certainly does not exist; StateError for an unreadable folder.
+
+        The folder is held open during the check, because in an unmounted home no dataset is lost.
+        """
+        try:
+            return self._is_gone(f"{name}{RECORD}")
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
+
+    def load(self, name: str) -> Dataset:
+        """Load a dataset's record.
+
+        Raises GridbridgeError for an unknown dataset, StateError for an invalid record.
+        """
+        path = self._path(name, RECORD)
+        try:
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+            return decode_dataset_record(name, json.loads(data))
+        except FileNotFoundError as error:
+            names = ", ".join(self.names()) or "you have none yet"
+            raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
+        except NO_RECORD as error:
+            raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
+
+    def sums(self, dataset: Dataset) -> dict[str, str]:
+        """Return the checksums of a dataset's files.
+
+        Raises StateError if the checksums do not match the dataset's record.
+        """
+        path = self._path(dataset.name, SUMS)
+        try:
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
+        except FileNotFoundError as error:
+            raise StateError(f"{path}: no such file; the dataset has to be added again") from error
+        if hashlib.sha256(data).hexdigest() != dataset.sha256:
+            raise StateError(f"{path}: not the checksums of {dataset.name}; add it again")
+        try:
+            return parse_sha256sum_output(data)
+        except ParseError as error:
+            raise StateError(f"{path}: {error}") from error
+
+    def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
+        """Store a dataset, with its checksums if it is new.
+
+        Raises StateError for too many files.
+        """
+        if sums is not None:
+            text = format_as_sha256sum_output(sums)
+            if len(text) > MOST_SUMS:
+                raise StateError(
+                    f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
+                    f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
+                )
+            safe_files.replace_file_atomically(self._path(dataset.name, SUMS), text, 0o600)
+        record = json.dumps(encode_dataset_record(dataset)).encode()
+        safe_files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
+
+    def remove(self, name: str) -> None:
+        """Delete a dataset's files: the record first, then the checksums."""
+        safe_files.remove_file(self._path(name, RECORD))
+        safe_files.remove_file(self._path(name, SUMS))
+        safe_files.remove_file(self._hidden(name, DONE))
+        self.remove_relay(name)
+
+    def is_busy(self, name: str) -> bool:
+        """Say whether a command is working on a dataset."""
+        if not os.path.lexists(self._hidden(name, LOCK)):
+            return False
+        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
+            return not is_ours
+
+    def note_done(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
+        """Record an act of the service on a dataset; only the newest acts are kept."""
+        outcomes = [*self.done(name), newest][-MOST_DONE:]
+        rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
+        safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
+
+    def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
+        """Return the service's acts on a dataset, the newest last."""
+        path = self._hidden(name, DONE)
+        try:
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+            rows = map(json.loads, data.splitlines())
+            return [ServiceReplicaActInOwnerFile(**row | {"at": _moment(row["at"])}) for row in rows]
+        except FileNotFoundError:
+            return []
+        except NO_RECORD as error:
+            raise StateError(f"{path}: not what was noted; remove it ({error!r})") from error
+
+    def relay(self, name: str) -> str:
+        """Return the local folder through which files go from one ssh cluster to another."""
+        return self._hidden(name, RELAY)
+
+    def remove_relay(self, name: str) -> None:
+        """Remove the local relay folder with the files of a failed copy."""
+        rsync.remove_folder_tree(self.relay(name))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Lock a dataset; GridbridgeError while another command works on it."""
+        self._make()
+        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
+            if not is_ours:
+                raise GridbridgeError(f"{name}: another command of yours works on it; wait for it")
+            yield
+
+    @contextmanager
+    def turn(self, storage: str, most: int) -> Iterator[None]:
+        """Take one of the copy slots of a storage area; StorageAreaUnusable if all are in use."""
+        with ExitStack() as stack:
+            paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
+            if not any(stack.enter_context(_released(path)) for path in paths):
+                raise StorageAreaUnusable(f"{most} copies of yours go there already (copies_at_once)")
+            yield
+
+    def _make(self) -> None:
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            safe_files.forbid_others_to_write(self._folder)
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
+
+    def _is_gone(self, record: str) -> bool:
+        end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(end).st_uid != os.geteuid():
+                raise StateError(f"{self._folder}: somebody else's")
+            return not _is_there(record, end)
+        finally:
+            os.close(end)
+
+    def _path(self, name: str, kind: str) -> str:
+        return f"{self._folder}/{name}{kind}"
+
+    def _hidden(self, name: str, kind: str) -> str:
+        return f"{self._folder}/.{name}{kind}"
+
+
+def _is_there(path: str, folder: int | None = None) -> bool:
+    """Say whether a path exists; StateError when that is unknown."""
+    try:
+        os.lstat(path, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    return True
+
+
+@contextmanager
+def _released(path: str) -> Iterator[bool]:
+    held = MomentaryPollerLock(path)
+    is_ours = held.__enter__()
+    try:
+        yield is_ours
+    finally:
+        with suppress(OSError):
+            held.__exit__()
+
+
+def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
+    """Return a dataset in the JSON form of its record."""
+    record = asdict(dataset)
+    for replica in record["replicas"]:
+        replica["checked_at"] = replica["checked_at"].isoformat()
+    return record
+
+
+def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
+    """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
+    if record["name"] != name:
+        raise ValueError(f"it is of {record['name']!r}")
+    replicas = tuple(_replica(row) for row in record["replicas"])
+    return Dataset(
+        name=name,
+        path=str(record["path"]),
+        is_tree=bool(record["is_tree"]),
+        files=int(record["files"]),
+        size_bytes=int(record["size_bytes"]),
+        sha256=str(record["sha256"]),
+        wished=int(record["wished"]),
+        replicas=replicas,
+        may_move=bool(record["may_move"]),
+        begun=tuple(map(str, record["begun"])),
+    )
+
+
+def _replica(row: dict[str, Any]) -> DatasetReplica:
+    return DatasetReplica(
+        storage=str(row["storage"]),
+        size_bytes=int(row["size_bytes"]),
+        is_whole=bool(row["is_whole"]),
+        checked_at=_moment(row["checked_at"]),
+        why=str(row["why"]),
+        is_away=bool(row["is_away"]),
+    )
+
+
+def _moment(text: str) -> datetime:
+    """Parse a time with a zone; ValueError without a zone, because such times can't be compared.
+
+    Times of the first and the last year are refused, because time zones may overflow in them.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(f"{text}: a time without its zone, or that no clock tells")
+    return moment
+
+
+Above = tuple[tuple[int, int], ...]  # (device, inode) of each parent folder
+RIGHT = "expected a readable file or folder of your own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOriginalFiles:
+    """The files of an original, with names relative to `top`, and their checksums."""
+
+    top: str
+    is_tree: bool
+    size_bytes: int
+    sums: dict[str, str]
+
+
+def dataset_top_folder(path: str, *, is_tree: bool) -> str:
+    """Return the folder to which the file names of a dataset are relative."""
+    return path if is_tree else os.path.dirname(path)
+
+
+def checksum_original_files(path: str) -> DatasetOriginalFiles:
+    """Read all files of an original and return their checksums.
+
+    Raises GridbridgeError for a file that can't be read.
+    """
+    try:
+        return _survey(path)
+    except OSError as error:
+        raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
+
+
+def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
+    """Raise GridbridgeError for an original inside or around a folder of replicas."""
+    real = os.path.realpath(path)
+    for area in areas:
+        if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):
+            raise GridbridgeError(
+                f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
+                " that lies neither there nor around it"
+            )
+
+
+def _meet(real: str, own: str) -> bool:
+    own = os.path.realpath(own)
+    return os.path.commonpath((real, own)) in (real, own)
+
+
+def files_match_checksums(path: str, sums: Sums) -> bool:
+    """Say whether a path has exactly the files of these checksums."""
+    try:
+        return checksum_original_files(path).sums == sums
+    except GridbridgeError:
+        return False
+
+
+def _survey(path: str) -> DatasetOriginalFiles:
+    facts = os.stat(path)
+    is_tree = stat.S_ISDIR(facts.st_mode)
+    if facts.st_uid != os.geteuid():
+        raise GridbridgeError(f"{path}: it is somebody else's; {RIGHT}")
+    top = dataset_top_folder(path, is_tree=is_tree)
+    if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
+        raise GridbridgeError(f"{mark}: it makes that folder a replica of a dataset; {RIGHT}")
+    names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
+    if not names:
+        raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
+    read = {name: _read(f"{top}/{name}") for name in names}
+    sums = {name: digest for name, (digest, _) in read.items()}
+    return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
+
+
+def _names(top: str) -> Iterator[str]:
+    """Yield the names of all files; GridbridgeError for a symlink to a folder above itself."""
+    pending: list[tuple[str, Above]] = [("", ())]  # folders may nest deeper than Python recurses
+    while pending:
+        below, above = pending.pop()
+        facts = os.stat(f"{top}/{below}")
+        folder_id = (facts.st_dev, facts.st_ino)
+        if folder_id in above:
+            raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
+        for entry in os.listdir(f"{top}/{below}"):
+            name = f"{below}/{entry}" if below else entry
+            if os.path.isdir(f"{top}/{name}"):
+                pending.append((name, (*above, folder_id)))
+            else:
+                yield name
+
+
+def _read(path: str) -> tuple[str, int]:
+    """Return the checksum and the size of a file."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return digest, file.tell()

@@ -1,0 +1,294 @@
+"""Delegates datasets to the service: the delegation files, and the requests for delegation.
+
+Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and
+the service's group can write. It has only the dataset's name, because the dataset's record is
+private. The file's name follows from the dataset's name, so that a dataset has one file.
+"""
+
+import hashlib
+import json
+import os
+import pwd
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from gridbridge.campaigns.store import campaign_inbox as picked
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.model.status_report import number_with_noun
+from gridbridge.program import users_configuration
+from gridbridge.rebalance.replicas import owner_datasets
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.shell import safe_files
+from gridbridge.state import published_json
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import Any
+from gridbridge.batch import privileged_helper_calls
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.rebalance.datasets import DelegatedDataset
+from gridbridge.model.status_report import replace_control_characters
+from gridbridge.rebalance.replicas.dataset_records_and_originals import (
+    NO_RECORD,
+    decode_dataset_record,
+)
+
+
+MAX_BYTES = 1024
+MOST = 1000  # most delegated datasets of one person
+NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetDelegationFile:
+    """A dataset that its owner delegated to the service."""
+
+    uid: int
+    owner: str
+    file: str  # file name in the folder of campaign files
+    dataset: str
+
+
+def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Delegate a dataset of the caller to the service; StateError when that fails."""
+    require_below_delegation_limit((dataset,), folder)
+    data = json.dumps({"dataset": dataset}).encode()
+    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640)
+
+
+def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Revoke a dataset's delegation; may be repeated."""
+    if mine := picked.find_own_inbox_folder(folder):
+        safe_files.remove_file(f"{mine}/{_file_of(dataset)}")
+
+
+def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise StateError if the caller would have too many delegated datasets."""
+    if not os.path.isdir(folder):
+        return
+    file_names = safe_files.list_folder_or_empty(picked.find_own_inbox_folder(folder))
+    own_files = {name for name in file_names if picked.is_inbox_file_name(name, KEPT_DATASET)}
+    if len(own_files.union(map(_file_of, datasets))) > MOST:
+        raise StateError(
+            f"the service looks after {len(own_files)} datasets of yours, and after no more than"
+            f" {MOST}: gridbridge data drop NAME removes one"
+        )
+
+
+def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationFile]:
+    """Return all delegations, each dataset once, and at most MOST for each owner.
+
+    Invalid files are skipped.
+    """
+    delegations: list[DatasetDelegationFile] = []
+    for paths in picked.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
+        of_one: dict[str, DatasetDelegationFile] = {}
+        for delegation in (let for path in paths for let in _read(path, folder)):
+            of_one.setdefault(delegation.dataset, delegation)
+        delegations += of_one.values()
+    return delegations
+
+
+def _read(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
+    with suppress(OSError, GridbridgeError, *NO_FILE):
+        person = path.partition("/")[0]
+        data, facts = safe_files.read_file_only_owner_writes(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
+        name = json.loads(data)["dataset"]
+        if isinstance(name, str) and DATASET_NAME.holds(name):
+            owner = pwd.getpwuid(facts.st_uid).pw_name
+            yield DatasetDelegationFile(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+
+
+def _file_of(dataset: str) -> str:
+    return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"
+
+
+def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
+    """Let the service maintain a dataset of the caller; return the reason if it can't."""
+    if not os.path.isdir(folder):
+        return f"{folder} is not here"
+    try:
+        write_dataset_delegation(name, folder)
+    except StateError as error:
+        return str(error)
+    return ""
+
+
+def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
+    """Return why no dataset rounds run at this site; empty if dataset rounds run."""
+    with suppress(StateError, OSError):
+        if published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder) is None:
+            return "no round about datasets (gridbridge rebalance data) has ever begun here"
+    return ""
+
+
+def refuse_too_many_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise GridbridgeError if the caller would delegate too many datasets."""
+    require_below_delegation_limit(names, folder)
+
+
+def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
+    """End the service's maintenance of a dataset."""
+    with suppress(StateError):
+        remove_dataset_delegation(name, folder)
+
+
+def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
+    """Add the datasets that a campaign names, and let the service make their replicas.
+
+    An existing dataset with the same path and number of replicas is kept. For any other existing
+    dataset GridbridgeError is raised, and nothing is added.
+    """
+    if not requests:
+        return
+    served = owner_datasets.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
+    new = [name for name, request in requests.items() if not _is_there(served, name, request)]
+    refuse_too_many_delegations(requests)
+    for name in new:
+        served.add(name, requests[name].path, requests[name].replicas, is_later=True)
+    for name in requests:
+        if why := delegate_dataset_or_why_not(name):
+            raise GridbridgeError(f"the service does not look after {name}: {why}")
+
+
+def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -> bool:
+    """Say whether a dataset exists as requested; GridbridgeError if it differs from the request."""
+    entry = served.look(name)
+    if entry is None:
+        return False
+    dataset, _ = entry
+    if (dataset.path, dataset.wished) != (request.path, request.replicas):
+        raise GridbridgeError(
+            f"{name}: you have such a dataset of {dataset.path} with"
+            f" {number_with_noun(dataset.wished, 'replica')};"
+            f" expected another name, or gridbridge data drop {name} first"
+        )
+    return True
+
+
+AT_ONCE = 50  # a person's datasets in one process
+OWNERS_AT_ONCE = 8  # owners queried at once
+LONG_S = 86460.0  # longer than gridbridge-as-user's limit for a copy
+ANSWER_BYTES = 16 << 20
+MOST_BYTES, MOST_REPLICAS = 10**18, 100
+DONE, NOT_DONE = 0, 1
+
+_log = logging.getLogger(__name__)
+
+
+def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
+    """Return the delegated datasets as of their last check; log and skip unreadable ones.
+
+    Several owners are queried in parallel. An owner who does not answer is not queried again, so an
+    owner's hanging files delay other owners by one timeout at most.
+    """
+    delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
+    by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
+    with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
+        return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
+
+
+def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
+    datasets: list[DelegatedDataset] = []
+    for portion in _portions(let):
+        rows = _ask(portion)
+        if rows is None:
+            break
+        datasets += _datasets_of(portion, rows)
+    return datasets
+
+
+def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
+    """Have an owner's process read all replicas of a dataset; return the reason of a failure.
+
+    Only the process's answer counts, because a killed process and a found damage have the same
+    exit status.
+    """
+    status, report, words = _long("verify", delegation.file)
+    is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
+    if is_told and status in (DONE, NOT_DONE):
+        return ""
+    return _line(words.rpartition("\n")[2], status)
+
+
+def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
+    """Have an owner's process make a missing replica; return the reason of a failure."""
+    return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
+
+
+def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
+    """Have an owner's process remove a spare replica; return why it stays."""
+    return _reason(*_long("drop", delegation.file, storage))
+
+
+def _long(*words: str) -> tuple[int, Any, str]:
+    try:
+        answer = privileged_helper_calls.run_gridbridge_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
+    except GridbridgeError as error:
+        return -1, None, str(error)
+    try:
+        report = json.loads(answer.stdout or b"null")
+    except (ValueError, RecursionError):
+        report = None
+    return answer.status, report, privileged_helper_calls.gridbridge_as_user_refusal(answer)
+
+
+def _reason(status: int, report: Any, words: str) -> str:
+    if status == DONE:
+        return ""
+    refused = report.get("refused") if isinstance(report, dict) else None
+    reasons = refused.values() if isinstance(refused, dict) else ()
+    told_words = (reason for reason in reasons if isinstance(reason, str))
+    return _line("; ".join(told_words) or words, status)
+
+
+def _line(words: str, status: int) -> str:
+    return replace_control_characters(" ".join((words or f"exit status {status}").split())[:1000])
+
+
+def _portions(let: list[DatasetDelegationFile]) -> Iterator[list[DatasetDelegationFile]]:
+    return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
+
+
+def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
+    """Return the owner's report of each dataset; None without a valid answer."""
+    files = [delegation.file for delegation in portion]
+    try:
+        answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
+        rows = json.loads(answer.stdout)
+        if not isinstance(rows, list) or len(rows) != len(portion):
+            raise ValueError("no answer for each")
+    except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
+        _log.warning("event=datasets_unread owner=%s why=%r", portion[0].owner, str(error))
+        return None
+    return rows
+
+
+def _datasets_of(portion: list[DatasetDelegationFile], rows: list[Any]) -> Iterator[DelegatedDataset]:
+    for delegation, row in zip(portion, rows, strict=True):
+        if isinstance(row, dict) and row.get("gone"):
+            continue
+        try:
+            yield _dataset_of(delegation, row)
+        except NO_RECORD as error:
+            why = row.get("fault") if isinstance(row, dict) else None
+            why = why if isinstance(why, str) else ""
+            told_why = str(why or repr(error))[:300]
+            _log.warning("event=dataset_unread file=%s why=%r", delegation.file, told_why)
+
+
+def _dataset_of(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
+    dataset = decode_dataset_record(delegation.dataset, row["dataset"])
+    sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
+    is_right = all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
+    if not is_right or len(dataset.replicas) > MOST_REPLICAS:
+        raise ValueError("sizes or numbers that no dataset has")
+    return DelegatedDataset(
+        uid=delegation.uid, owner=delegation.owner, file=delegation.file, dataset=dataset, is_busy=bool(row["busy"])
+    )

@@ -1,0 +1,109 @@
+"""Chooses the next dataset of a round fairly: owners with pending replica acts take equal turns."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
+from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER
+
+Waiting = deque[list[ServiceReplicaAct]]
+
+
+class OwnerFairReplicaActQueue:
+    """A queue of pending replica acts that takes owners by turns.
+
+    The queue limits an owner's simultaneous copies into one area. Copies into other areas may
+    overtake copies that wait.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[list[ServiceReplicaAct]],
+        before: Iterable[ServiceReplicaAct],
+        *,
+        earlier: Iterable[list[ServiceReplicaAct]] = (),
+        most: int,
+        into: Mapping[str, int],
+    ) -> None:
+        """Queue groups of acts; the owners of recent acts in `before` come last.
+
+        Acts of `earlier` rounds are still running. `most` limits an owner's running groups, and
+        `into` limits an owner's copies into each area.
+        """
+        self._waiting: dict[str, Waiting] = {}
+        for group in groups:
+            self._waiting.setdefault(_owner(group), deque()).append(group)
+        self._most, self._into = most, into
+        self._last = _last(before)
+        self._going, self._had = Counter[str](), Counter[str]()
+        self._come = Counter[tuple[str, str]]()  # running copies by owner and storage area
+        for group in earlier:
+            self._begin(group)
+
+    def __bool__(self) -> bool:
+        """Say whether a group of replica acts still waits in the queue."""
+        return bool(self._waiting)
+
+    def next(self) -> list[ServiceReplicaAct] | None:
+        """Start the next group, of the owner with the fewest running and started groups.
+
+        Returns None while the owners' limits hold back all waiting groups.
+        """
+        for owner in sorted(self._waiting, key=self._order):
+            theirs = self._waiting[owner]
+            group = next(filter(self._may_begin, theirs), None)
+            if group is None:
+                continue
+            theirs.remove(group)
+            if not theirs:
+                del self._waiting[owner]
+            self._begin(group)
+            self._had[owner] += 1
+            return group
+        return None
+
+    def end(self, group: list[ServiceReplicaAct]) -> None:
+        """Record that a group of replica acts has ended."""
+        self._going[_owner(group)] -= 1
+        self._come.subtract(_comes(group))
+
+    def left(self) -> list[list[ServiceReplicaAct]]:
+        """Remove and return all waiting groups of replica acts."""
+        groups = [group for theirs in self._waiting.values() for group in theirs]
+        self._waiting.clear()
+        return groups
+
+    def _begin(self, group: list[ServiceReplicaAct]) -> None:
+        self._going[_owner(group)] += 1
+        self._come.update(_comes(group))
+
+    def _may_begin(self, group: list[ServiceReplicaAct]) -> bool:
+        is_free = self._going[_owner(group)] < self._most
+        return is_free and all(self._come[key] < self._into.get(key[1], self._most) for key in _comes(group))
+
+    def _order(self, owner: str) -> tuple[int, int, datetime]:
+        return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
+
+
+def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
+    """Return the owner and target area of each replica copy in a group of acts."""
+    return {(_owner(group), carried.target) for carried in group if carried.target}
+
+
+def _owner(group: list[ServiceReplicaAct]) -> str:
+    return owner_of_replica_act(group[0])
+
+
+def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
+    """Return the owner of a replica's dataset."""
+    return carried.dataset.partition("/")[0]
+
+
+def _last(before: Iterable[ServiceReplicaAct]) -> Mapping[str, datetime]:
+    """Return the start time of each owner's last replica act."""
+    latest: dict[str, datetime] = {}
+    for carried in before:
+        owner = owner_of_replica_act(carried)
+        latest[owner] = max(carried.began_at, latest.get(owner, carried.began_at))
+    return latest

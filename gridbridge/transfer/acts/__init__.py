@@ -1,1 +1,0 @@
-"""The service's acts on transfers, local jobs and remote jobs."""

@@ -1,0 +1,146 @@
+"""The service's acts on local tasks: release, adopt, guard, unpin."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
+from gridbridge.batch.configured_cluster_routes import configured_home_address
+from gridbridge.decisions.transfer import refused_job_stay_home_request
+from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
+from gridbridge.errors import ConfigError
+from gridbridge.model.job_request import BALANCE, JobRequest, Variant
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfers_and_actions import TransferAction
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer_name import TransferAttemptId, parse_transfer_name
+from gridbridge.model.transfer_route import Away, Home
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_adapter_protocols import LocalTaskGuard
+
+AT_ONCE = 100  # largest number of jobs in one query
+
+
+class LocalTaskActs:
+    """The service's acts on local tasks of the home cluster with transfer queues.
+
+    Every act on a task is safe to repeat. A failed act raises CommandFailed, and ConfigError
+    where the site can have no transfer queues.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later acts on local tasks."""
+        self._policy = policy
+
+    @property
+    def _queues(self) -> tuple[str, ...]:
+        return tuple(self._policy.queues)
+
+    def release(self, action: TransferAction) -> None:
+        """Remove a local task's hold or start time, so that the task may start again."""
+        where, tasks = self._home()
+        tasks.remove_task_guard(where, _task(action.transfer), action.transfer.guard)
+
+    def adopt(self, action: TransferAction) -> None:
+        """Let a local task start again only in its transfer queue, to adopt its remote job."""
+        transfer = action.transfer
+        where, tasks = self._home()
+        tasks.release_into_queue(where, _task(transfer), transfer.queue, transfer.guard)
+
+    def guard(self, action: TransferAction) -> None:
+        """Keep a local task from starting again, by a hold or a start time."""
+        where, tasks = self._home()
+        tasks.set_task_guard(where, _task(action.transfer), action.transfer.guard)
+
+    def unpin(self, action: TransferAction) -> None:
+        """Let a job start again in all queues of its own request."""
+        where, tasks = self._home()
+        tasks.restore_queue_list(where, _task(action.transfer))
+
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
+        """Return the current requests of the given local jobs that still exist."""
+        where, tasks = self._home()
+        requests = tasks.query_job_requests(where, jobs)
+        return {job: _request(request) for job, request in requests.items()}
+
+    def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
+        """Return the jobs that their owners exclude from rebalancing."""
+        where, tasks = self._home()
+        ordered, pinned = sorted(jobs), set[int]()
+        for start in range(0, len(ordered), AT_ONCE):
+            requests = tasks.query_job_requests(where, tuple(ordered[start : start + AT_ONCE]))
+            pinned |= {job for job, request in requests.items() if dict(request.context).get(BALANCE) == "no"}
+        return frozenset(pinned)
+
+    def deferred(self) -> frozenset[int]:
+        """Return all owners' jobs that wait for their start time."""
+        where, tasks = self._home()
+        return tasks.query_deferred_jobs(where)
+
+    def free_copy(self, job: int) -> None:
+        """Remove gridbridge's start time and queue list from a qresub copy of an away job."""
+        copy = TransferAttemptId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        where, tasks = self._home()
+        tasks.restore_queue_list(where, copy)
+        tasks.remove_task_guard(where, copy, HomeStartGuard.START)
+
+    def keep_off(self, transfer: Transfer) -> None:
+        """Exclude a local job from the queues to the remote cluster that its task leaves.
+
+        `unpin` restores the job's own queue list. Raises GridbridgeError if no other queue fits.
+        """
+        where, tasks = self._home()
+        queues = self._policy.queues.items()
+        remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
+        other_queues = partial(
+            refused_job_stay_home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
+        )
+        tasks.keep_job_off_queues(where, _task(transfer), other_queues)
+
+    def give_queues_back(self, name: str) -> None:
+        """Let a transfer's job start again in all queues of its own request."""
+        where, tasks = self._home()
+        tasks.restore_queue_list(where, parse_transfer_name(name))
+
+    def check(self, transfer: Transfer) -> None:
+        """Raise GridbridgeError if no queue of the home cluster can run a transfer's job."""
+        where, tasks = self._home()
+        tasks.require_runnable_variant(where, _task(transfer), self._variants)
+
+    def rerun(self, transfer: Transfer) -> str:
+        """Return yes or no: whether a job without qsub's `-r` runs again after a lost host."""
+        where, tasks = self._home()
+        return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
+
+    def _home(self) -> "tuple[Home, LocalTaskGuard[Away]]":
+        if self._policy.why_no_queues:
+            raise ConfigError((self._policy.why_no_queues,))
+        where = configured_home_address(self._policy, self._policy.site.cluster)
+        return where, local_task_guard_of_home(where)
+
+    def _variants(self, own: JobRequest) -> Iterator[Variant]:
+        for mark in refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._queues):
+            yield mark.hard, mark.queues
+
+
+def _task(transfer: Transfer) -> TransferAttemptId:
+    return parse_transfer_name(transfer.name)
+
+
+def _request(request: JobRequest) -> GuardRelevantRequest:
+    return GuardRelevantRequest(
+        owner=request.owner,
+        is_deferred=request.is_deferred,
+        deferred_job=request.deferred_job,
+        hard=request.hard,
+        queues=request.own_queues,
+    )
+
+
+def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
+    return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)

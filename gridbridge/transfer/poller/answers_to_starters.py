@@ -1,0 +1,212 @@
+"""The service's answers to starters: verdict files, and FIFOs that wake a starter."""
+
+from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import TransferAction
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer_message import TransferMessage, encode_transfer_message
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats, spool
+from gridbridge.state.published_files import UNLISTED, publish_file
+from datetime import datetime, timedelta
+from gridbridge.decisions.transfer.transfers_in_job_lists import prove_ended_transfer_owner
+from gridbridge.decisions.transfer.transfer_decisions import is_home_job_id_reused
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
+    does_ended_task_wait_at_home,
+    is_ended_task_gone_from_home,
+    may_home_have_missed_task_end,
+)
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.decisions.transfer.starter_message_acceptance import (
+    has_home_reused_job_number,
+    invalid_message_value,
+    is_new_starter_of_dying_task,
+    transfer_for_restarted_task,
+)
+from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
+    ended_transfer_of_requeued_job,
+)
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage
+from gridbridge.shell.clock import Clock
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+
+class VerdictFilesAndStarterFifos:
+    """The verdict files that starters read, and the FIFOs on which starters sleep."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._spool = spool
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later verdicts and answers."""
+        self._policy = policy
+
+    def publish(self, action: TransferAction) -> None:
+        """Publish a transfer's verdict and wake the starter."""
+        transfer = action.transfer
+        if action.verdict:
+            path = published_file_formats.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
+            publish_file(path, encode_transfer_message(action.verdict), UNLISTED)
+        spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
+
+    def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
+        """Answer a restarted task's starter and wake the starter, within the uid's limit."""
+        if (
+            published_file_formats.count_verdicts_and_replies(uid, self._folder)
+            < self._policy.poller.spool_files_per_uid
+        ):
+            publish_file(
+                published_file_formats.answer_path_for_starter(wake, uid, self._folder),
+                encode_transfer_message(answer),
+                UNLISTED,
+            )
+            spool.wake_starter(wake, self._spool, owner=uid)
+
+    def hide_names(self) -> None:
+        """Make the verdict folders unlistable: their file names are names of FIFOs."""
+        published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
+
+    def is_asleep(self, transfer: Transfer) -> bool:
+        """Say whether a transfer's starter sleeps on its FIFO."""
+        return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
+
+    def retract(self, name: str, uid: int) -> None:
+        """Remove the published verdict of a closed transfer."""
+        safe_files.remove_file(published_file_formats.transfer_verdict_path(name, uid, self._folder))
+
+    def tidy(self, closed: Transfer) -> None:
+        """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
+        self.retract(closed.name, closed.uid)
+        spool.remove_starter_wake_fifo(closed.wake, self._spool)
+
+    def sweep(self, open_transfers: frozenset[str], until: float) -> None:
+        """Remove unfetched answers to starters, and unfinished files, older than `until`."""
+        published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
+
+
+RECENT = timedelta(hours=1)  # longest time after which a qmaster gives up a silent execd
+
+
+class UndeliveredTaskEndTracker:
+    """The closed transfers whose end the qmaster at home may have missed."""
+
+    def __init__(self, database: StateFile, clock: Clock) -> None:
+        self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        # closed transfers whose tasks the home cluster was not yet queried about
+        self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self._transfers = TransferRows(database)
+
+    def load(self, now: datetime) -> None:
+        """Load the transfers that an earlier process has closed recently."""
+        for transfer in self._transfers.closed_since(now - RECENT):
+            self.remember(transfer.not_after(now))
+
+    def remember(self, closed: Transfer) -> None:
+        """Watch a closed transfer until the home cluster no longer lists its task."""
+        if may_home_have_missed_task_end(closed):
+            self._ended[closed.key] = closed
+        if not closed.listed:
+            self._unproved[closed.key] = closed
+
+    def jobs(self) -> set[int]:
+        """Return the local job ids that the home cluster's next snapshot must keep."""
+        watched = (*self._ended.values(), *self._unproved.values())
+        return {parse_transfer_name(transfer.name).job for transfer in watched}
+
+    def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Return closed transfers whose owner a home snapshot confirms or denies."""
+        due = [transfer for transfer in self._unproved.values() if transfer.is_older_than(local.taken_at)]
+        for transfer in due:
+            del self._unproved[transfer.key]
+        proved = (transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due)
+        return tuple(transfer for transfer in proved if transfer.listed)
+
+    def awaits(self, closed: Transfer) -> bool:
+        """Return whether home has listed a task ever since its transfer closed."""
+        return closed.key in self._ended
+
+    def take_answer(self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()) -> tuple[Transfer, ...]:
+        """Return closed transfers whose end the qmaster missed, so the task waits again.
+
+        A transfer is forgotten if its job number now belongs to another job, which began outside
+        the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
+        """
+        unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_at_home(transfer, local))
+        for key, transfer in tuple(self._ended.items()):
+            if (
+                transfer in unheard
+                or is_ended_task_gone_from_home(transfer, local)
+                or is_home_job_id_reused(transfer, local, queues)
+            ):
+                del self._ended[key]
+        return unheard
+
+
+class RestartedTaskAnswers:
+    """Answers to starters of restarted tasks, taken from the transfer ledger."""
+
+    def __init__(
+        self,
+        ledger: TransferLedger,
+        inbox: SpoolInbox,
+        verdicts: VerdictFilesAndStarterFifos,
+        unheard_ends: UndeliveredTaskEndTracker,
+        clock: Clock,
+    ) -> None:
+        # keys of transfers that are being deleted and whose tasks have new starters
+        self.with_new_starter: set[TransferKey] = set()
+        self._ledger = ledger
+        self._inbox = inbox
+        self._verdicts = verdicts
+        self._unheard_ends = unheard_ends
+        self._clock = clock
+
+    def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
+        """Tell a restarted task's starter the task's transfer; refuse an invalid query."""
+        message = spooled.message
+        if invalid_message_value(message) or not message.wake:
+            return RejectedStarterMessage(what="question", reason="invalid question or no FIFO")
+        attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
+        self.with_new_starter |= {
+            transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message)
+        }
+        asleep = [transfer.wake for transfer in attempts if self._verdicts.is_asleep(transfer)]
+        if reply := transfer_for_restarted_task(attempts, message, asleep):
+            replied = self._ledger.find((reply.transfer, spooled.uid))
+            stage = self._inbox.stage_of(replied.record) if replied else ""
+            self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+        return None
+
+    def _attempts(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
+        """Return a task's transfers; reopen a transfer whose end home may have missed."""
+        message, uid = spooled.message, spooled.uid
+        attempts = self._ledger.attempts(message.transfer, uid)
+        ended = ended_transfer_of_requeued_job(attempts, message)
+        if not ended or not self._unheard_ends.awaits(ended):
+            return attempts
+        self._ledger.reopen(ended)
+        return self._ledger.attempts(message.transfer, uid)
+
+    def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
+        """Begin to delete a transfer whose job number now belongs to a new job at home."""
+        is_live = (
+            not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
+        )
+        if not is_live or not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
+            return transfer
+        transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
+        self._ledger.keep(transfer)
+        self._ledger.note(transfer, NUMBER_REUSED)
+        return transfer

@@ -1,0 +1,293 @@
+"""Run gridbridge-poller's rounds by the newest valid gridbridge.toml."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from gridbridge.decisions.site.stale_service_configuration import AwayJob
+from gridbridge.errors import StateError
+from gridbridge.model.fixed_paths import LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle, service_process
+from gridbridge.program.configuration import ReloadableConfiguration, read_config_saved_by_service
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.service_heartbeat import ServiceHeartbeat
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
+from gridbridge.transfer.poller.transfer_round import PollRoundSteps
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import ClusterSection, JobEndPushKind
+from gridbridge.model.fixed_paths import HOME, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.program.configuration import ReloadableConfiguration
+from gridbridge.program.watch.cluster_observer import ClusterObserver
+from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.transfer.poller.poller_components import PollerResources
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+
+ANOTHER_RUNS = 1  # exit status of a poller if another poller has the lock
+
+_log = logging.getLogger(__name__)
+
+
+def run_poller(signals: StopAndReloadSignals) -> None:
+    """Run poll rounds until a stop signal; SystemExit if another poller runs."""
+    clock = Clock()
+    configuration = ReloadableConfiguration(clock, earlier=lambda: read_config_saved_by_service(clock.now()))
+    service_process.require_service_account(configuration.policy)
+    service_process.start_service_log_on_stderr(configuration.policy)
+    cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
+    _go_on_from_the_last(configuration, clock)
+    life_sign = ServiceHeartbeat(LOCK)
+    life_sign.begin()
+    poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
+    _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
+    cycle.run_cycles_forever(poller, signals, life_sign, clock)
+    _log.info("event=stop")
+    os._exit(0)  # do not wait for threads that query silent clusters
+
+
+def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
+    """Use the last configuration if the new file is invalid or drops open transfers."""
+    if earlier := read_config_saved_by_service(clock.now()):
+        configuration.go_on_from(earlier, _away_jobs)
+    configuration.tell()
+
+
+def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
+    """Return owner, cluster and queue of each open transfer in the state file."""
+    try:
+        database = StateFile.open(policy.site.state)
+        try:
+            return frozenset(map(config_sections_of_transfer, TransferRows(database).open()))
+        finally:
+            database.close()
+    except StateError:
+        return ()  # the service reports an unreadable state file later
+
+
+class PollerDaemon:
+    """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
+
+    def __init__(self, configuration: ReloadableConfiguration, signals: StopAndReloadSignals, clock: Clock) -> None:
+        """Build the transfer service; StateError if its state can't be loaded."""
+        self._configuration = configuration
+        self._signals = signals
+        self._clock = clock
+        self.service = build_transfer_service(configuration, clock)
+        configuration.keep()
+
+    @property
+    def pause_s(self) -> float:
+        """The pause between two reads of the spool, in seconds."""
+        return self._configuration.policy.poller.spool_interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[PollRoundSteps]:
+        """Open a poll round under the newest valid configuration."""
+        if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
+            apply_new_poller_configuration(self._configuration, self.service)
+        with self.service.open_round() as a_round:
+            yield a_round
+        if self.service.has_unasked():
+            reload_transfer_service(self.service, self.service.policy)
+
+    def release(self) -> None:
+        """Close the service's files, threads and child processes."""
+        self.service.shut_down()
+
+    def has_news(self) -> bool:
+        """Return False: the next round always waits for the spool interval."""
+        return False
+
+    def recover(self) -> None:
+        """Rebuild the service after a failed round, and read the round's messages again."""
+        self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
+        self.service = build_transfer_service(self._configuration, self._clock)
+        self._configuration.keep()
+        service_process.set_log_level(self._configuration.policy)
+
+
+def apply_new_poller_configuration(configuration: ReloadableConfiguration, service: TransferService) -> None:
+    """Apply a changed gridbridge.toml to the service, and publish the file in force."""
+    configuration.keep()
+    if configuration.policy is not service.policy:
+        reload_transfer_service(service, configuration.policy)
+        service_process.set_log_level(configuration.policy)
+    service.resources.views.configured(configuration.shown())
+
+
+_USUAL = ClusterSection()
+UNASKED = {  # cluster keys that do not affect a status query
+    key: getattr(_USUAL, key)
+    for key in (
+        *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
+        *("push", "push_limit_per_s", "claim", "claim_wait_s"),
+    )
+}
+
+
+class ReloadablePollerComponent(Protocol):
+    """A part of the service that keeps its state under a changed configuration."""
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        ...
+
+
+def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
+    """Build the transfer service, and load the state that an earlier service left."""
+    policy = configuration.policy
+    keep_ssh_connections_open(policy)
+    database = StateFile.open(policy.site.state)
+    clusters = _clusters(policy, _unfinished(database))
+    resources = PollerResources(
+        database=database,
+        inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
+        acts=TransferActRunner(policy),
+        views=TransferStatePublisher(policy, clock, configuration=configuration.shown()),
+        observers={name: _observer(policy, name, clock) for name in clusters},
+        clock=clock,
+    )
+    service = TransferService.of(policy, resources)
+    try:
+        for name in filter(partial(_pushes, policy), clusters):
+            resources.pushes[name] = _push(policy, name, clock)
+        service.load()
+    except GridbridgeError:
+        service.shut_down()
+        raise
+    return service
+
+
+def reload_transfer_service(service: TransferService, policy: Policy) -> None:
+    """Apply a changed configuration to the service; StateError if publishing fails."""
+    keep_ssh_connections_open(policy)
+    ledger, observers = service.known.ledger, service.resources.observers
+    clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
+    same = frozenset(name for name in clusters & observers.keys() if _is_asked_alike(service.policy, policy, name))
+    _follow_observers(service, policy, clusters, same)
+    _follow_pushes(service, policy, clusters, same)
+    if any(transfer.remote in clusters - same for transfer in ledger.all()):
+        service.known.situations.listen_anew()
+    service.policy = policy
+    service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
+    for part in _parts(service):
+        part.follow(policy)
+    service.show_routes()
+
+
+def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
+    """Return the service's parts that need the changed configuration."""
+    at, state, program = service.resources, service.known, service.program
+    return (
+        *(at.acts, at.views),
+        *(state.breakers, state.mail, state.usage_records, state.situations),
+        *(service.acting.actions, service.acting.claims),
+        *(service.maintenance.guards, service.maintenance.recalls),
+        *(service.maintenance.moves, service.maintenance.suspensions),
+        *(program, program.intake.answer_handlers, program.upkeep),
+        *(program.publication.sweeper, program.publication.tmpdirs),
+    )
+
+
+def _follow_observers(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
+    """Keep unchanged clusters' observers; replace others and drop their snapshots."""
+    observers = service.resources.observers
+    for name in observers.keys() - same:
+        observers.pop(name).dismiss()
+        service.known.answers.forget(name)
+    for name in same:
+        observers[name].follow(configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name))
+    for name in clusters - same:
+        observers[name] = _observer(policy, name, service.resources.clock)
+
+
+def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
+    """Keep unchanged clusters' push listeners; stop or start all other listeners."""
+    pushes, clock = service.resources.pushes, service.resources.clock
+    alike = frozenset(name for name in same if _push_of(service.policy, name) == _push_of(policy, name))
+    for name in pushes.keys() - alike:
+        pushes.pop(name).stop()
+    for name in clusters - alike:
+        if _pushes(policy, name):
+            pushes[name] = _push(policy, name, clock)
+
+
+def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
+    """Return whether two configurations query a cluster's status in the same way."""
+    was, is_now = (replace(policy.clusters[name], **UNASKED) for policy in (before, after))
+    return was == is_now
+
+
+def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
+    cluster = policy.clusters[name]
+    return cluster.push, cluster.push_limit_per_s
+
+
+def _pushes(policy: Policy, name: str) -> bool:
+    return policy.clusters[name].push is not JobEndPushKind.NONE
+
+
+def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
+    return ClusterObserver(
+        name,
+        configured_cluster_address(policy, name),
+        policy.poller,
+        clock,
+        users=policy.clusters[name].users,
+        transfer_queues=_own_queues(policy, name),
+    )
+
+
+def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
+    """Return the home cluster's transfer queues, whose slots are at remote clusters."""
+    return tuple(policy.queues) if name == policy.site.cluster else ()
+
+
+def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
+    """Return the listener for job ends that a cluster pushes."""
+    cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
+    adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
+    if adapter.listens:
+        return OarJobEndListener(name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s)
+    assert adapter.watches  # the configuration allows no other kind of push
+    argv = adapter.watches.end_watcher_command(far)
+    folder = f"{HOME}/push/{name}"
+    return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
+
+
+def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
+    """Return the clusters to query: home, and each cluster of a queue or transfer.
+
+    A site without transfer queues queries all clusters, because campaigns may use each of them.
+    """
+    used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
+    return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)
+
+
+def _unfinished(database: StateFile) -> tuple[Transfer, ...]:
+    """Return an earlier process's transfers that are open or still need cleaning up."""
+    try:
+        transfers = TransferRows(database)
+        return (*transfers.open(), *transfers.ended())
+    except GridbridgeError:
+        database.close()
+        raise

@@ -1,0 +1,363 @@
+"""Claim files in the shared spool: a claim belongs to its first creator.
+
+Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's
+claim is a symlink to itself, which can't be opened. The remote job's claim is a file that the
+wrapper creates as the owner. A claim's name begins with the owner's uid, and a file of any other
+uid is no claim. The service owns the folder and removes both kinds of claim.
+"""
+
+import os
+import stat
+from collections.abc import Container
+from contextlib import suppress
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.remote_job_claim_script import GRANTS
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim_and_guard import (
+    FOLDER,
+    NOT_SERVICES,
+    claim_file_name,
+    claim_key_file,
+)
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.shell import safe_files, ssh
+from gridbridge.state.spool_reader import ResumableFolderScan
+import logging
+from concurrent.futures import Future
+from functools import partial
+from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.errors import StateError
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim_and_guard import (
+    FENCED,
+    FILE,
+    GRANT,
+    HOME,
+    JOB,
+    claim_file_name,
+    claim_key_file,
+    does_claim_need_home_grant,
+    split_claim,
+)
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+
+MAX_AGE_S = 86400  # age at which a job's claim without a known transfer is removed
+# Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
+GIVE = f"""umask 022
+mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
+case $(ls -ld .) in
+    ?????????[xt]*) ;;
+    *) echo "$PWD has to let jobs pass to {GRANTS}: chmod a+x" >&2; exit 1 ;;
+esac
+for name; do true >"{GRANTS}/$name" || exit; done"""
+REMOVE = f'rm -f -- "{GRANTS}/$1"'
+
+
+def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
+    """Take a claim for home, repeatably; False if the remote job has the claim.
+
+    Raises StateError when the claim's holder can't be found out.
+    """
+    path = f"{spool}/{FOLDER}/{name}"
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        os.symlink(name, path)
+    except FileExistsError:
+        return _is_homes(path, uid)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    return True
+
+
+def _shown(path: str) -> str:
+    """Return a claim file's path for messages, without the secret part of its name."""
+    return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
+
+
+def _is_homes(path: str, uid: int) -> bool:
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    is_link = stat.S_ISLNK(facts.st_mode)
+    if facts.st_uid != (os.geteuid() if is_link else uid):
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, which may not claim")
+    return is_link
+
+
+def _refuse_foreign(folder: str) -> None:
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise StateError(f"{folder}: {NOT_SERVICES}")
+
+
+def remove_claim(name: str, spool: str = SPOOL) -> None:
+    """Remove the claim file of a remote job that can't run any more."""
+    try:
+        safe_files.remove_file(f"{spool}/{FOLDER}/{name}")
+    except OSError as error:
+        raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
+
+
+def remove_old_claim_files(
+    claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
+) -> None:
+    """Remove old claim files of remote jobs without a known transfer, but no home claim.
+
+    A home claim fences a late remote job. The next sweep with the same `names` continues.
+    """
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        entries = (names or ResumableFolderScan()).take(f"{spool}/{FOLDER}")
+        strange = [entry.path for entry in entries if entry.name not in claimed]
+    except (OSError, StateError):
+        return  # the folder is missing if no cluster uses claims
+    for path in strange:
+        with suppress(OSError):  # the claim's owner may have removed the file
+            _remove_old(path, now_s)
+
+
+def _remove_old(path: str, now_s: float) -> None:
+    facts = os.lstat(path)
+    is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
+    is_file = not stat.S_ISDIR(facts.st_mode)
+    if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
+        safe_files.remove_file(path)
+
+
+def create_remote_grant_files(remote: Away, names: tuple[str, ...]) -> None:
+    """Create grant files at a remote cluster; CommandFailed unless all files exist."""
+    _ask(remote, GIVE, names)
+
+
+def remove_remote_grant_file(remote: Away, name: str) -> None:
+    """Remove a grant file at a remote cluster; safe to repeat."""
+    _ask(remote, REMOVE, (name,))
+
+
+def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
+    if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
+        raise ParseError(f"{names!r}: expected names of grants")
+    argv = ("/bin/sh", "-c", script, "sh", *names)
+    ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()
+
+
+class ClaimAndGrantFiles:
+    """The files of claims and grants, which decide whether a remote job may run."""
+
+    def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
+        self._policy = policy
+        self._spool = spool
+        self._names = ResumableFolderScan()
+
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether a sweep of the claims folder is unfinished and goes on in the next sweep."""
+        return self._names.is_amid
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later acts on claims."""
+        self._policy = policy
+
+    def take(self, transfer: Transfer) -> bool:
+        """Take a transfer's claim for home; False if the remote job has the claim."""
+        return take_home_claim(claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
+
+    def remove(self, transfer: Transfer) -> None:
+        """Remove a transfer's claim key, so that no job takes the claim, then its file."""
+        remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
+        remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
+
+    def sweep(self, claimed: frozenset[str], now_s: float) -> None:
+        """Remove the claim files of jobs without a known transfer."""
+        remove_old_claim_files(claimed, now_s, self._spool, self._names)
+
+    def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
+        """Make the grants of transfers at a remote cluster; safe to repeat."""
+        names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
+        create_remote_grant_files(configured_cluster_address(self._policy, cluster), names)
+
+    def remove_grant(self, transfer: Transfer) -> None:
+        """Remove the grant file of a remote job that is gone."""
+        remove_remote_grant_file(
+            configured_cluster_address(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
+        )
+
+
+AT_ONCE = 500  # largest number of grants in one command
+FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a grant is sent again
+
+DOUBT_S = 30.0  # longest time between claim_wait_s and the end of a job without its grant
+
+_log = logging.getLogger(__name__)
+
+
+class RemoteJobClaimService:
+    """Sends grants and removes claims; the state file has the holder of each claim."""
+
+    def __init__(
+        self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._files = files
+        self._workers = workers
+        self._clock = clock
+        self._backoff = BackoffBySubject(clock.steady_s, FIRST_S, LONGEST_S)
+        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # unsent grants by cluster
+        self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
+        self._removing: dict[TransferKey, Future[None]] = {}
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self._policy = policy
+
+    def load(self) -> None:
+        """Schedule the grants that an earlier poller process may not have sent."""
+        for transfer in self._ledger.all():
+            if does_claim_need_home_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
+                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
+
+    def decide(self, situation: TransferDecisionInputs) -> None:
+        """Record a grant for each remote job that waits for its claim; `send` delivers."""
+        for transfer in tuple(self._ledger.all()):
+            if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
+                self._ledger.keep(transfer.but(claimed=JOB))
+                self._ledger.note(transfer, f"granted: its job has started at {transfer.remote}")
+                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
+
+    def send(self) -> None:
+        """Send due grants to the remote clusters, one command at a time per cluster."""
+        for cluster in tuple(self._sent):
+            self._take(cluster)
+        for cluster, due in tuple(self._due.items()):
+            due = {key: transfer for key, transfer in due.items() if key in self._ledger.open}
+            self._due[cluster] = due
+            if not due or cluster in self._sent or cluster not in self._policy.clusters:
+                continue
+            if self._backoff.may_try(cluster):
+                batch = tuple(due.values())[:AT_ONCE]
+                give = partial(self._files.give_grants, cluster)
+                self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
+
+    def recall(self, transfer: Transfer, why: str) -> bool:
+        """Take a task's claim for the home cluster, so that the task is requeued at home.
+
+        Return False if the remote job has the claim or the claim can't be read.
+        """
+        try:
+            is_had = transfer.claimed != JOB and self._take_claim(transfer)
+        except StateError as error:
+            _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
+            return False
+        if is_had:
+            end = TransferMessage(
+                transfer=transfer.name,
+                outcome=TransferOutcome.REQUEUE,
+                claim=HOME,
+                cause=TransferFailureCause.RECALLED,
+                reason=why,
+            )
+            now = self._clock.now()
+            claimed = transfer.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
+            self._ledger.keep(claimed)
+            self._ledger.note(transfer, f"claimed by home: {why}")
+        else:
+            self._ledger.keep(transfer.but(claimed=JOB))
+            self._ledger.note(transfer, f"recall: too late, its job at {transfer.remote} has the claim")
+        return is_had
+
+    def _take_claim(self, transfer: Transfer) -> bool:
+        return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
+
+    def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
+        """Return a transfer's end; too many ends without a claim become the task's error."""
+        self._doubt(transfer, end)
+        queue = self._policy.queues.get(transfer.queue)
+        if end.claim != FENCED or queue is None:
+            return end
+        before = self._ledger.attempts(transfer.name, transfer.uid)
+        earlier = (attempt for attempt in before if attempt.name != transfer.name)
+        times = 1 + sum(attempt.cause == TransferFailureCause.UNGRANTED for attempt in earlier)
+        if times <= queue.recall_limit:
+            return end
+        return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
+
+    def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
+        """Log a remote job that ended without a claim although its grant was sent."""
+        cluster = self._policy.clusters.get(transfer.remote)
+        if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
+            return
+        waited_s = float(end.wallclock_s or 0)
+        if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+            _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
+            self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: its grant may be unseen")
+
+    def are_removed(self, ended: Transfer) -> bool:
+        """Return whether a transfer's claim files are gone, else start their removal."""
+        kind, _ = split_claim(ended.claim)
+        if kind == FILE:
+            return self._is_removed(ended)
+        if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
+            return True
+        name = ended.key
+        if name not in self._removing:
+            if self._backoff.may_try(name):
+                owner = f"cluster {ended.remote}"
+                self._removing[name] = self._workers.do(owner, self._files.remove_grant, ended)
+            return False
+        if not self._removing[name].done():
+            return False
+        error = self._removing.pop(name).exception()
+        if error:
+            _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(error))
+            return False
+        self._backoff.forget(name)
+        return True
+
+    def _is_removed(self, ended: Transfer) -> bool:
+        try:
+            self._files.remove(ended)
+        except StateError as error:
+            _log.warning("event=failed act=remove_claim why=%r", str(error))
+            return False
+        return True
+
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether a sweep of the claims folder is unfinished."""
+        return self._files.is_amid_sweep
+
+    def sweep(self) -> None:
+        """Remove a portion of the claim files that belong to no transfer."""
+        transfers = (*self._ledger.all(), *self._ledger.ended.values())
+        names = frozenset(
+            name
+            for transfer in transfers
+            for name in (claim_file_name(transfer.claim, transfer.uid), claim_key_file(transfer.claim, transfer.uid)[0])
+        )
+        self._files.sweep(names, self._clock.now_s())
+
+    def _take(self, cluster: str) -> None:
+        """Take the result of a cluster's grant command; failed grants are sent again."""
+        batch, sent = self._sent[cluster]
+        if not sent.done():
+            return
+        del self._sent[cluster]
+        if error := sent.exception():
+            _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
+            return
+        self._backoff.forget(cluster)
+        for transfer in batch:
+            self._due[cluster].pop(transfer.key, None)
+            _log.info("event=granted name=%s cluster=%s", transfer.name, cluster)

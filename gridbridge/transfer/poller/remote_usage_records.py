@@ -1,0 +1,377 @@
+"""Read new lines of a cluster's accounting file, and pick transfers' records."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.remote_job_accounting import (
+    ClusterAccountingProgress,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
+)
+from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
+from gridbridge.shell import followed_file
+from gridbridge.shell.clock import Clock
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import transfers_in_job_lists
+from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
+from gridbridge.errors import ConflictingRemoteJobEnds, StateError
+from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedAccountingProgress
+from gridbridge.model.remote_job_accounting import ClusterAccountingProgress, RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import RemoteUsageRows
+
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
+    from gridbridge.model.transfer_route import Away
+
+
+_reader_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountingFileReadResult:
+    """The result of reading an accounting file once: records, cursor and error."""
+
+    cursor: ClusterAccountingProgress
+    records: tuple[RemoteJobRunAccounting, ...] = ()
+    is_more: bool = False
+    lost: str = ""
+    trouble: str = ""
+
+
+class RemoteAccountingFileReader:
+    """Reads a cluster's accounting file regularly, in a thread as the disk may hang."""
+
+    def __init__(
+        self,
+        cursor: ClusterAccountingProgress,
+        cluster: ClusterSection,
+        accounts: "JobAccountingReader[Away]",
+        prefix: str,
+        clock: Clock,
+    ) -> None:
+        self.cursor = cursor
+        self.accounts = accounts
+        self._cluster = cluster
+        self._prefix = prefix
+        self._clock = clock
+        self._due = clock.steady_s()
+        self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
+        self._open: Future[AccountingFileReadResult] | None = None
+
+    def is_of(self, cluster: ClusterSection) -> bool:
+        """Return whether the reader still reads the file that a cluster configuration names."""
+        ours, theirs = (
+            (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
+        )
+        return ours == theirs
+
+    def look_if_due(self, interval_s: float) -> None:
+        """Start to read the accounting file if a reading is due and none is in progress."""
+        if self._open is None and self._clock.steady_s() >= self._due:
+            self._due = self._clock.steady_s() + interval_s
+            self._open = self._threads.submit(self.look)
+
+    def hasten(self) -> None:
+        """Make the next reading of the accounting file due now."""
+        self._due = self._clock.steady_s()
+
+    def take(self) -> AccountingFileReadResult | None:
+        """Return a finished reading of the accounting file once; None without a new reading."""
+        if self._open is None or not self._open.done():
+            return None
+        look, self._open = self._read(self._open), None
+        self.cursor = look.cursor
+        if look.is_more:
+            self._due = self._clock.steady_s()
+        return look
+
+    def _read(self, open_: "Future[AccountingFileReadResult]") -> AccountingFileReadResult:
+        try:
+            return open_.result()
+        except ThreadNotStarted as error:
+            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
+
+    def look(self) -> AccountingFileReadResult:
+        """Read the accounting file's new lines; the result holds an error, if any."""
+        try:
+            return self._look(self.cursor)
+        except GridbridgeError as error:
+            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
+        except Exception as error:  # a fault in one cluster's file must not stop the poller
+            _reader_log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return AccountingFileReadResult(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+
+    def _look(self, before: ClusterAccountingProgress) -> AccountingFileReadResult:
+        step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
+        records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
+        return AccountingFileReadResult(
+            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+            records=tuple(remote_job_usage_records(records, self.cursor.cluster, self._cluster)),
+            is_more=step.is_more,
+            lost=step.lost,
+        )
+
+    def dismiss(self) -> None:
+        """Stop the reader's thread, and cancel a reading that has not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def remote_job_usage_records(
+    lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: ClusterSection
+) -> Iterator[RemoteJobRunAccounting]:
+    """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
+    for line, record in lines:
+        if is_transfer_name(record.account):  # a user's own account name may begin with gb, too
+            yield _remote_record(line, record, name, cluster)
+
+
+def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: ClusterSection) -> RemoteJobRunAccounting:
+    """Convert an accounting record to its stored form, with the owner's home account."""
+    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
+    return RemoteJobRunAccounting(
+        transfer=record.account,
+        cluster=name,
+        source=RemoteUsageSource.ACCOUNTING,
+        mark=followed_file.blake2b_hex_digest(line.encode("utf-8", "replace")),
+        job_id=record.job_id,
+        owner=owner,
+        queue=record.queue,
+        host=record.host,
+        pe_task=record.pe_task,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        failed=record.failed,
+        exit_status=record.exit_status,
+        wallclock_s=record.wallclock_s,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        max_rss_kb=record.max_rss_kb,
+    )
+
+
+MOST_TOLD = 1000  # largest number of a person's unconfirmed job ends between two sweeps
+UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
+FRESHEN = timedelta(seconds=20)  # period of publishing unchanged read positions
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class RemoteUsageService:
+    """Usage records of remote clusters whose accounting file the service can read."""
+
+    policy: Policy
+    database: StateFile
+    views: TransferStatePublisher
+    clock: Clock
+    readers: dict[str, RemoteAccountingFileReader] = field(default_factory=dict)
+    readings: dict[str, PublishedAccountingProgress] = field(
+        default_factory=dict
+    )  # published reading progress by cluster
+    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # stored read position by cluster
+    accounting: RemoteUsageRows = field(init=False)
+    told: dict[int, int] = field(default_factory=dict)  # number of unconfirmed job ends by uid
+
+    def __post_init__(self) -> None:
+        self.accounting = RemoteUsageRows(self.database)
+
+    def load(self) -> None:
+        """Resume reading accounting files at the stored cursors."""
+        self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
+        self.follow(self.policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Read a changed configuration's accounting files; keep the positions of known files."""
+        self.policy = policy
+        clusters = {
+            name: cluster
+            for name, cluster in policy.clusters.items()
+            if cluster.accounting and name != policy.site.cluster
+        }
+        for name, reader in tuple(self.readers.items()):
+            if name not in clusters or not reader.is_of(clusters[name]):
+                self.readers.pop(name).dismiss()
+                del self.readings[name]
+        for name, cluster in clusters.items():
+            accounts = ADAPTERS[cluster.kind].accounts
+            if name not in self.readers and accounts:
+                self._begin(name, cluster, accounts)
+        self.views.readings(self.readings.values())
+
+    def _begin(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
+        cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
+        cursor = replace(cursor, path=cluster.accounting)
+        prefix = f"{PREFIX}.{self.policy.site.cluster}."
+        self.readers[name] = RemoteAccountingFileReader(cursor, cluster, accounts, prefix, self.clock)
+        self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
+
+    def look_if_due(self) -> None:
+        """Start to read each accounting file whose reading is due."""
+        for reader in self.readers.values():
+            reader.look_if_due(self.policy.poller.interval_s)
+
+    def take(self) -> None:
+        """Store and publish the usage records of all finished readings."""
+        for reader in self.readers.values():
+            if look := reader.take():
+                self.keep(look)
+
+    def keep(self, look: AccountingFileReadResult) -> None:
+        """Store and publish the usage records of one reading."""
+        changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
+        for record in look.records:
+            changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(record, self.clock.now())
+        if look.cursor != self.cursors.get(look.cursor.cluster):
+            self.accounting.put_cursor(look.cursor)
+            self.cursors[look.cursor.cluster] = look.cursor
+        for local, records in changed.items():
+            self._show(local, records)
+        self._note(look)
+
+    def _show(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
+        """Publish a task's usage records, without records of other owners' jobs."""
+        if len({(record.owner, record.job_id) for record in records}) > 1:
+            name = parse_transfer_name(records[0].transfer)
+            transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
+            records = tuple(transfers_in_job_lists.usage_records_of_proved_owner(records, transfers))
+        self.views.usage(local, records)
+
+    def _note(self, look: AccountingFileReadResult) -> None:
+        name = look.cursor.cluster
+        before = self.readings[name]
+        if look.lost:
+            _log.warning("event=accounting_lost cluster=%s why=%r", name, look.lost)
+        if look.trouble and look.trouble != before.trouble:
+            _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
+        after = replace(
+            before,
+            read_at=before.read_at if look.trouble else self.clock.now(),
+            is_behind=look.is_more,
+            trouble=look.trouble,
+            skipped=look.cursor.skipped,
+        )
+        if must_publish_accounting_status(before, after):
+            self.readings[name] = after
+            self.views.readings(self.readings.values())
+
+    def tells(self, transfer: Transfer) -> bool:
+        """Return whether the service reads a job's accounting file, so needs no qacct."""
+        reading = self.readings.get(transfer.remote)
+        return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
+
+    def end(self, transfer: Transfer) -> JobEnd | None:
+        """Return a remote job's end from its accounting records; None without a record.
+
+        Raises ConflictingEnds if the records disagree on the end.
+        """
+        if transfer.remote not in self.readers:
+            return None
+        accounts = self.readers[transfer.remote].accounts
+        end, is_disputed = accounts.settle_job_end(self._accounted(transfer), self.clock.now())
+        if end is None:
+            self.readers[transfer.remote].hasten()
+        if is_disputed:
+            raise ConflictingRemoteJobEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
+        return end
+
+    def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
+        """Return a job's accounting records since the remote cluster last listed the job."""
+        name = parse_transfer_name(transfer.name)
+        records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
+        is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
+        return [
+            record
+            for record in records
+            if (record.transfer, record.job_id, record.owner, record.cluster) == is_its
+            and record.source == RemoteUsageSource.ACCOUNTING
+        ]
+
+    def tell_end(self, transfer: Transfer) -> None:
+        """Store a verdict's usage if no accounting file is read; publish epilog usage.
+
+        An accounting file that is read has the job's record within seconds.
+        """
+        queue = self.policy.queues.get(transfer.queue)
+        has_epilog = bool(queue and queue.remote_usage)
+        is_accounted = self.tells(transfer)
+        if is_accounted and not has_epilog:
+            return
+        record = usage_from_verdict(transfer)
+        if record is None or not self._may_tell(transfer):
+            return
+        local = parse_transfer_name(transfer.name).local
+        if not is_accounted:
+            self._show(local, self.accounting.put_record(record, self.clock.now()))
+        if has_epilog:
+            self._tell_epilog(local, record)
+
+    def _tell_epilog(self, local: str, record: RemoteJobRunAccounting) -> None:
+        """Publish a job's usage for the root epilog; only log a failed publication."""
+        try:
+            self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
+        except StateError as error:
+            _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
+
+    def _may_tell(self, transfer: Transfer) -> bool:
+        """Return whether to store a verdict's usage; limit jobs that are not confirmed.
+
+        A short job may end before the home cluster lists the job, as may an invented job.
+        """
+        if transfer.listed:
+            return transfer.listed == OwnershipProof.YES
+        self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
+        return self.told[transfer.uid] <= MOST_TOLD
+
+    def sweep(self) -> None:
+        """Delete old usage records, and reset the count of unconfirmed ends."""
+        self.told.clear()
+        before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
+        self.accounting.forget_records(before)
+        self.views.sweep_usage(before)
+
+    def dismiss(self) -> None:
+        """Stop all accounting readers."""
+        for reader in self.readers.values():
+            reader.dismiss()
+
+
+def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
+    """Return when the remote cluster last listed a transfer's job, None if never.
+
+    A qmaster writes a job's accounting record when the job leaves its list, so an older record is
+    false. If the service learns of a transfer after its job's end, for example because the state
+    file was lost, no snapshot has listed the job.
+    """
+    if not transfer.remote_state.is_listed:
+        return None
+    if transfer.missing_since:
+        return transfer.missing_since - UNHEARD
+    return transfer.seen_at
+
+
+def must_publish_accounting_status(before: PublishedAccountingProgress, after: PublishedAccountingProgress) -> bool:
+    """Return whether an accounting reading has changed or its published time is old."""
+    if replace(before, read_at=after.read_at) != after or before.read_at is None:
+        return before != after
+    return after.read_at is not None and after.read_at - before.read_at > FRESHEN

@@ -1,0 +1,387 @@
+"""Limit each person's transfers that the home job list has not confirmed.
+
+Anybody may write invented records. Above the limit, a new record stays in the spool until the home
+cluster has been queried. No real job is lost: home lists each job that is away. A job that home no
+longer lists is still accepted while the remote cluster lists the job with the same owner.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import NamedTuple
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    MOST_UNPROVED,
+    is_task_listed_as_owners,
+)
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferMessageKind
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell.clock import Clock
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+import logging
+from collections.abc import Iterable, Mapping
+from gridbridge.decisions.transfer.starter_message_acceptance import (
+    Destination,
+    ReceivedStarterMessage,
+    accept_or_reject_message,
+)
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason_for_storage
+from gridbridge.program.decision_journal import DecisionJournal
+from gridbridge.shell import file_trust
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
+from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
+
+
+KEPT = timedelta(hours=1)  # storage time of closed transfers that home never confirmed
+SWEEP_S = 600.0
+
+_quota_log = logging.getLogger(__name__)
+
+
+class _Waiting(NamedTuple):
+    """A transfer whose record and messages wait for the home cluster's job list."""
+
+    transfer: Transfer
+    since: datetime
+    others: tuple[str, ...] = ()  # spool paths of the transfer's messages besides the record
+
+    def moved(self, step: timedelta) -> "_Waiting":
+        """Return the waiting transfer with its time moved by a clock change."""
+        return self._replace(since=self.since + step)
+
+
+class UnconfirmedTransferQuota:
+    """Counts unconfirmed transfers per uid, and lets records above the limit wait."""
+
+    def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
+        self.most = MOST_UNPROVED
+        self._ledger = ledger
+        self._inbox = inbox
+        self._clock = clock
+        self._waiting: dict[TransferKey, _Waiting] = clock.dated(_Waiting.moved)
+        self._admitted: dict[TransferKey, str] = {}  # OwnershipProof of each admitted transfer
+        self._count: Counter[int] | None = None
+        self._swept_s = 0.0
+
+    def begin(self) -> None:
+        """Reset the count of unconfirmed transfers at the start of a round."""
+        self._count = None
+
+    def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
+        """Return whether a new transfer's message must wait for the home job list."""
+        name = spooled.message.transfer, spooled.uid
+        if spooled.message.kind != TransferMessageKind.RECORD:
+            return name in self._waiting
+        if isinstance(verdict, RejectedStarterMessage) or name in self._admitted:
+            return False
+        return name in self._waiting or self._counted()[spooled.uid] >= self.most
+
+    def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
+        """Let a message wait in the spool; return the older record that is replaced."""
+        name = spooled.message.transfer, spooled.uid
+        entry = self._waiting.get(name)
+        if isinstance(verdict, RejectedStarterMessage):
+            assert entry
+            self._waiting[name] = entry._replace(others=(*entry.others, spooled.path))
+            return []
+        if entry is None:
+            self._waiting[name] = _Waiting(verdict, self._clock.now())
+            return []
+        self._waiting[name] = entry._replace(transfer=verdict)
+        return [entry.transfer.record] if entry.transfer.record != verdict.record else []
+
+    def admit(self, transfer: Transfer) -> Transfer:
+        """Count an accepted transfer; mark its owner confirmed if home listed the task."""
+        self._counted()[transfer.uid] += 1
+        return transfer.but(listed=self._admitted.pop(transfer.key, ""))
+
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
+        """Judge waiting records by new snapshots; return the paths of refused messages."""
+        refused: list[str] = []
+        uids: Counter[int] = Counter()
+        for name, entry in tuple(self._waiting.items()):
+            verdict = _judge(entry, home, snapshots)
+            if verdict is not None:
+                del self._waiting[name]
+            if verdict:
+                self._admitted[name] = OwnershipProof.YES if verdict == OwnershipProof.YES else ""
+                self._inbox.again((entry.transfer.record, *entry.others))
+            elif verdict == "":
+                refused += (entry.transfer.record, *entry.others)
+                uids[entry.transfer.uid] += 1
+        for uid, count in uids.items():
+            why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
+            _quota_log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
+        self._forget(home.taken_at)
+        return refused
+
+    def jobs(self) -> set[int]:
+        """Return the waiting transfers' local and remote job ids for the next snapshots."""
+        waiting = [entry.transfer for entry in self._waiting.values()]
+        return {parse_transfer_name(transfer.name).job for transfer in waiting} | {
+            transfer.remote_id for transfer in waiting if transfer.remote_id
+        }
+
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Return name and owner of each waiting transfer."""
+        return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
+
+    def _counted(self) -> "Counter[int]":
+        """Return each uid's number of unconfirmed transfers, open and closed."""
+        if self._count is None:
+            transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
+            self._count = Counter(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES)
+            for uid, rested in self._ledger.rested.items():
+                self._count[uid] += max(0, len(rested) - self.most)
+        return self._count
+
+    def _forget(self, asked_at: datetime) -> None:
+        """Delete unconfirmed closed transfers above a person's limit or older than an hour."""
+        for uid, rested in self._ledger.rested.items():
+            while len(rested) > self.most and rested[0][1] < asked_at:
+                self._ledger.forget_unproved(rested.popleft()[0], uid)
+        if self._clock.steady_s() - self._swept_s > SWEEP_S:
+            self._swept_s = self._clock.steady_s()
+            self._ledger.sweep_unproved(asked_at - KEPT)
+
+
+def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
+    """Return YES for a task listed at home, NO for a job listed only remotely, or ''.
+
+    Return None while a snapshot newer than the record is missing.
+    """
+    transfer = entry.transfer
+    if home.taken_at <= entry.since:
+        return None
+    if is_task_listed_as_owners(transfer.name, transfer.owner, home):
+        return OwnershipProof.YES
+    if not transfer.remote_id:
+        return ""
+    remote = snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= entry.since:
+        return None
+    row = remote.find(transfer.remote_id)
+    return OwnershipProof.NO if row and row.owner == transfer.owner else ""
+
+
+PREMATURE_S = 60.0  # longest time for which a message waits for its transfer's record
+PREMATURE_OF_UID = 100  # largest number of a uid's messages that wait for a record
+LINGER_S = 1.5  # longest time for which a `closed` message waits for more such messages
+LINGERING = 20  # largest number of `closed` messages that wait for a round
+KIND_ORDER = (
+    TransferMessageKind.RECORD,
+    TransferMessageKind.INTENT,
+    TransferMessageKind.SPARED,
+    TransferMessageKind.ENDED,
+    TransferMessageKind.CLOSED,
+    TransferMessageKind.ASK,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class StarterMessageReader:
+    """Takes a round's spool messages; keeps messages that arrive before their record."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        inbox: SpoolInbox,
+        ledger: TransferLedger,
+        verdicts: VerdictFilesAndStarterFifos,
+        unheard_ends: UndeliveredTaskEndTracker,
+        clock: Clock,
+        journal: DecisionJournal,
+    ) -> None:
+        self.premature: dict[str, tuple[float, MessageWithAuthorUid]] = {}
+        self.unproved = UnconfirmedTransferQuota(ledger, inbox, clock)
+        self.questions = RestartedTaskAnswers(ledger, inbox, verdicts, unheard_ends, clock)
+        self._done: list[str] = []
+        self._lingering: tuple[MessageWithAuthorUid, ...] = ()
+        self._lingering_since = 0.0
+        self._inbox = inbox
+        self._clock = clock
+        self._refusals = RefusedStarterMessageJournal(journal, clock)
+        self._ledger = ledger
+        self._routes: set[Destination] = set()
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines about each uid
+        self.follow(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Judge spool messages by a changed configuration.
+
+        Routes of older configurations stay valid: starters use routes that they have read.
+        """
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of messages
+        self._home = policy.site.cluster
+        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
+        self._limit = policy.poller.spool_files_per_uid
+
+    def allow(self, routes: Iterable[Destination]) -> None:
+        """Accept records with the given routes, too, as starters can still read the routes."""
+        self._routes.update(routes)
+
+    def take(self, at_once: bool) -> tuple[Transfer, ...]:
+        """Take new messages into the ledger; return the transfers that changed.
+
+        Without `at_once`, messages that close transfers may wait for other messages. All
+        messages stay in the spool until `put_away`, so a killed process loses no message.
+        """
+        new = (*self._lingering, *self._inbox.read())
+        if not at_once and self._may_linger(new):
+            return ()
+        self._lingering = ()
+        self.unproved.begin()
+        messages = [*(spooled for _, spooled in self.premature.values()), *new]
+        messages.sort(key=lambda spooled: _rank(spooled.message.kind))
+        changed: set[TransferKey] = set()
+        newest = {_series(spooled): spooled.path for spooled in messages}
+        for spooled in messages:
+            if newest[_series(spooled)] == spooled.path:
+                self._done += self._take(spooled, changed)
+            else:
+                self.premature.pop(spooled.path, None)
+                self._done.append(spooled.path)
+        return tuple(self._ledger.open[key] for key in changed)
+
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+        """Judge the records that wait for the home cluster's job list."""
+        self._done += self.unproved.take_answer(home, snapshots)
+
+    def put_away(self) -> None:
+        """Remove processed messages from the spool, once the state file has all changes."""
+        for path in self._done:
+            self._inbox.remove(path)
+        self._done.clear()
+        self._inbox.keep_mark()
+        self._quota.tell_left_out(_log)
+
+    def _may_linger(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
+        """Return whether new messages only close transfers, so that the messages may wait."""
+        if self.premature or not 0 < len(new) <= LINGERING:
+            return False
+        if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
+            return False
+        if not self._lingering:
+            self._lingering_since = self._clock.steady_s()
+        self._lingering = new
+        return self._clock.steady_s() - self._lingering_since < self.linger_s
+
+    def _take(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
+        """Process one message; return the spool files that can be removed."""
+        message = spooled.message
+        if message.kind == TransferMessageKind.ASK:
+            wrong = self.questions.answer(spooled)
+            return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
+        previous = self._ledger.find((message.transfer, spooled.uid))
+        if previous is None and message.kind == TransferMessageKind.RECORD and self._has_many(spooled.uid):
+            return self._postpone(spooled)
+        received = self._received(spooled, previous)
+        verdict = accept_or_reject_message(received)
+        if previous is None and self.unproved.keeps(spooled, verdict):
+            self.premature.pop(spooled.path, None)
+            return self.unproved.park(spooled, verdict)
+        if isinstance(verdict, RejectedStarterMessage):
+            refused = self._refuse(spooled, verdict, previous is None)
+            if refused:
+                self._refusals.keep(received, verdict)
+            return refused
+        self.premature.pop(spooled.path, None)
+        return self._keep(spooled, previous, verdict if previous else self.unproved.admit(verdict), changed)
+
+    def _keep(
+        self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
+    ) -> list[str]:
+        """Store the transfer after a message; return the spool files that can be removed."""
+        if transfer == previous:
+            return [spooled.path] if spooled.path != transfer.record else []
+        changed.add(transfer.key)
+        self._ledger.keep(transfer)
+        if previous is None or previous.but(record=transfer.record) != transfer:
+            self._ledger.note(transfer, transfer.reason)
+        if spooled.message.kind != TransferMessageKind.RECORD:
+            return [spooled.path]
+        return [previous.record] if previous and previous.record != spooled.path else []
+
+    def _received(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
+        """Return a spool message with all inputs that decide about the message.
+
+        A known transfer keeps its route after its queue is removed from the configuration.
+        """
+        return ReceivedStarterMessage(
+            message=spooled.message,
+            known=previous,
+            home=self._home,
+            routes=frozenset(self._routes | ({(previous.queue, previous.remote)} if previous else set())),
+            uid=spooled.uid,
+            owner=file_trust.account_name_or_uid(spooled.uid),
+            record=spooled.path,
+            now=self._clock.now(),
+        )
+
+    def _has_many(self, uid: int) -> bool:
+        """Return whether a uid has reached the limit of its transfers.
+
+        The spool keeps each transfer's record until some time after the end. At least a quarter of
+        the uid's files is left for other messages.
+        """
+        open_, ended = (
+            sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
+        )
+        half = max(1, self._limit // 2)
+        return open_ >= half or open_ + ended >= half + half // 2 + 1
+
+    def _postpone(self, spooled: MessageWithAuthorUid) -> list[str]:
+        """Keep a new transfer's record waiting until its owner may have more transfers."""
+        if not self._may_wait(spooled):
+            reason = f"{self._limit // 2} transfers are open"
+            return self._refuse(spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False)
+        self.premature[spooled.path] = self._clock.steady_s(), spooled
+        return []
+
+    def _refuse(self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool) -> list[str]:
+        """Keep a message without a record for a minute; log and remove any other message."""
+        first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
+        if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
+            self.premature[spooled.path] = first_at, spooled
+            return []
+        self.premature.pop(spooled.path, None)
+        if self._quota.allows(spooled.uid):
+            why = shorten_reason_for_storage(refusal.reason)
+            _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
+        return [spooled.path]
+
+    def _may_wait(self, spooled: MessageWithAuthorUid) -> bool:
+        """Return whether a message without a record may wait; the number is limited."""
+        of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
+        return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
+
+
+def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
+    """Return a sort key of a message; only the last record of each starter counts."""
+    message = spooled.message
+    if message.kind != TransferMessageKind.RECORD:
+        return (spooled.path,)
+    return (message.transfer, str(spooled.uid), message.wake)
+
+
+def _rank(kind: str) -> int:
+    """Return a message kind's order in a round, as hosts' clocks can't be compared."""
+    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

@@ -1,0 +1,307 @@
+"""The service's acts and queries about remote jobs."""
+
+import os
+from collections.abc import Callable, Mapping
+from gridbridge.batch import load_submit_adapter, privileged_helper_calls
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
+from gridbridge.errors import OwnerAccountGone
+from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    OrphanRemoteJob,
+    TransferAction,
+    TransferActKind,
+)
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer_message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+    shorten_reason_for_storage,
+)
+from gridbridge.model.transfer_route import Away
+from gridbridge.program import jobs_of_removed_accounts
+from gridbridge.transfer.poller.remote_job_claims import ClaimAndGrantFiles
+from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
+from gridbridge.errors import ConflictingRemoteJobEnds, GridbridgeError, RemoteJobNotOurs, describe_error
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
+from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+
+
+class RemoteJobActs:
+    """The service's acts on the remote jobs of transfers."""
+
+    def __init__(self, policy: Policy, tasks: LocalTaskActs) -> None:
+        self._policy = policy
+        self._tasks = tasks
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later acts on remote jobs."""
+        self._policy = policy
+
+    def delete(self, action: TransferAction) -> None:
+        """Delete the remote job as its owner; at an embedded site the service is the owner."""
+        if self._policy.is_personal:
+            _delete_own(configured_cluster_address(self._policy, action.transfer.remote), action.transfer)
+            return
+        try:
+            _as_owner("delete", action.transfer)
+        except OwnerAccountGone:
+            self._delete_for_nobody(action.transfer)
+
+    def _delete_for_nobody(self, transfer: Transfer) -> None:
+        """Delete the remote job of an owner without an account.
+
+        Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
+        """
+        job = str(transfer.remote_id or "")
+        jobs_of_removed_accounts.delete_job_of_removed_account(
+            self._policy, transfer.remote, transfer.owner, transfer.name, job
+        )
+
+    def give_up(self, action: TransferAction) -> TransferMessage:
+        """Delete a remote job in error state; return the verdict with the job's own error."""
+        transfer = action.transfer
+        where = configured_cluster_address(self._policy, transfer.remote)
+        details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
+        reasons = [error for detail in details for error in detail.errors]
+        self.delete(action)
+        reason = shorten_reason_for_storage("; ".join((action.why, *reasons[:1])))
+        return _error(transfer, TransferFailureCause.BLOCKED, reason)
+
+    def look_up_end(self, action: TransferAction) -> TransferMessage | None:
+        """Return a transfer's verdict from the remote accounting; None without a record."""
+        transfer = action.transfer
+        where = configured_cluster_address(self._policy, transfer.remote)
+        end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
+        return self.judge(end, transfer) if end else None
+
+    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
+        """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
+        if end.is_unseen and not transfer.rerun:
+            transfer = transfer.but(rerun=self._tasks.rerun(transfer))
+        return home_verdict_from_accounting(transfer, end)
+
+    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+        """Return the account of each given job that a remote cluster still has."""
+        where = configured_cluster_address(self._policy, cluster)
+        system = batch_adapter_of_cluster(where).tells_accounts
+        return system.query_job_accounts(where, jobs) if system else {}
+
+    def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
+        """Delete a held remote job without a transfer, as an operator instead of its owner."""
+        where = configured_cluster_address(self._policy, orphan.cluster)
+        if any(
+            job.name == orphan.name and job.account == orphan.name
+            for job in cluster_status_reader(where).query_job_details(where, orphan.job_id)
+        ):
+            load_submit_adapter(where).delete_job(where, str(orphan.job_id))
+
+    def unstage(self, transfer: Transfer) -> None:
+        """Remove a closed transfer's carried files from the remote cluster."""
+        _as_owner("unstage", transfer)
+
+
+def _as_owner(verb: str, transfer: Transfer) -> None:
+    """Run a verb of gridbridge-as-user for a transfer's owner; CommandFailed on failure.
+
+    Raises OwnerAccountGone without an account, RemoteJobNotOurs if the job's id is another job's by
+    now.
+    """
+    result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
+    if result.status == NO_OWNER:
+        raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_refusal(result))
+    result.checked()
+
+
+def _delete_own(where: Away, transfer: Transfer) -> None:
+    """Delete a transfer's remote job as this user, if the job's account matches."""
+    far, job = load_submit_adapter(where), str(transfer.remote_id)
+    if far.query_owner_and_account(where, job)[1] == transfer.name:
+        far.delete_job(where, job)
+
+
+def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
+    """Return the verdict on a remote job that is neither listed nor accounted for."""
+    transfer = action.transfer
+    reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
+    return _error(transfer, TransferFailureCause.VANISHED, reason)
+
+
+def disputed_end_verdict(action: TransferAction) -> TransferMessage:
+    """Return the verdict on a remote job whose accounting records have different ends."""
+    transfer = action.transfer
+    reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
+    return _error(transfer, TransferFailureCause.DISPUTED, reason)
+
+
+def _error(transfer: Transfer, cause: str, reason: str) -> TransferMessage:
+    return TransferMessage(transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason)
+
+
+class TransferActRunner:
+    """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self.verdicts = VerdictFilesAndStarterFifos(policy, folder, spool)
+        self.claims = ClaimAndGrantFiles(policy, spool)
+        self.tasks = LocalTaskActs(policy)
+        self.remote = RemoteJobActs(policy, self.tasks)
+        self._far: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {
+            TransferActKind.DELETE_REMOTE: self.remote.delete,
+            TransferActKind.GIVE_UP: self.remote.give_up,
+            TransferActKind.LOOK_UP_END: self.remote.look_up_end,
+            TransferActKind.ADOPT_LOCAL: self.tasks.adopt,
+            TransferActKind.GUARD_LOCAL: self.tasks.guard,
+            TransferActKind.RELEASE_LOCAL: self.tasks.release,
+            TransferActKind.UNPIN: self.tasks.unpin,
+        }
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later acts on transfers."""
+        for subject in (self.verdicts, self.claims, self.tasks, self.remote):
+            subject.follow(policy)
+
+    def far(self, action: TransferAction) -> TransferMessage | None:
+        """Run an act at a cluster; return a verdict if the act found the job's end."""
+        return self._far[action.act](action)
+
+    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
+        """Return the verdict for a remote job's end."""
+        return self.remote.judge(end, transfer)
+
+
+AGAIN_S = 2.0  # first pause before a failed act is retried; each retry doubles the pause
+LONGEST_S = 60.0  # longest pause before a failed act is retried
+
+Name = tuple[TransferActKind, str, int]
+
+_log = logging.getLogger(__name__)
+
+
+class TransferActDispatcher:
+    """The acts that threads do for transfers now, and the pauses of failed acts."""
+
+    def __init__(
+        self,
+        acts: TransferActRunner,
+        workers: OwnerThreadPools,
+        usage_records: RemoteUsageService,
+        clock: Callable[[], float],
+    ) -> None:
+        self._acts = acts
+        self._workers = workers
+        self._usage_records = usage_records
+        self._clock = clock
+        self._backoff = BackoffBySubject(clock)  # pauses between look-ups of a job's end
+        self._failing: dict[Name, BackoffBySubject] = {}  # pauses of acts whose last run failed
+        self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
+        self.not_ours: list[Transfer] = []  # transfers whose remote job id is another job's
+        self.not_deleted: list[tuple[Transfer, str]] = []  # owner's account is gone
+        self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
+
+    def may_begin(self, action: TransferAction) -> bool:
+        """Return whether an act's retry pause is over and no thread is doing the act.
+
+        Look-ups of a job's end and failed acts are retried after growing pauses.
+        """
+        name = _name(action)
+        failing = self._failing.get(name)
+        if name in self.open or (failing and not failing.may_try(name)):
+            return False
+        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
+
+    def begin(self, action: TransferAction) -> None:
+        """Start an act in a thread; a job's end known from accounting needs no query."""
+        self.open[_name(action)] = action, self._future(action)
+
+    def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
+        """Yield each finished act, with the job's end if found; log failed acts."""
+        for name in [name for name, (_, future) in self.open.items() if future.done()]:
+            action, future = self.open.pop(name)
+            try:
+                verdict = future.result()
+            except ConflictingRemoteJobEnds as error:
+                _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
+                self.disputed.add(action.transfer.key)
+                yield action, None
+            except RemoteJobNotOurs as error:
+                _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason_for_storage(str(error)))
+                self.not_ours.append(action.transfer)
+                self._pause(name)
+            except OwnerlessJobNotDeleted as error:
+                self.not_deleted.append((action.transfer, str(error)))
+                self._pause(name)
+            except (GridbridgeError, OSError) as error:
+                _log.warning(
+                    "event=failed act=%s why=%r", action.act.value, shorten_reason_for_storage(describe_error(error))
+                )
+                self._pause(name)
+            except Exception:  # a fault in one act must not stop the round
+                _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
+                self._pause(name)
+            else:
+                self._failing.pop(name, None)
+                yield action, verdict
+
+    def forget(self, transfer: TransferKey) -> None:
+        """Forget a transfer's retry pauses, so that the transfer's next act begins at once."""
+        self.disputed.discard(transfer)
+        self._backoff.forget(transfer)
+        for act in TransferActKind:
+            self._failing.pop((act, *transfer), None)
+
+    def recover(self) -> None:
+        """Forget the retry pauses of all failed acts, as a silent cluster answers again."""
+        self._failing.clear()
+
+    def _pause(self, name: Name) -> None:
+        """Pause a failed act before its retry, except the release of a local task."""
+        if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
+            self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
+            self._failing[name].may_try(name)
+
+    def _future(self, action: TransferAction) -> "Future[TransferMessage | None]":
+        is_sought = action.act is TransferActKind.LOOK_UP_END
+        try:
+            end = self._usage_records.end(action.transfer) if is_sought else None
+        except ConflictingRemoteJobEnds as error:
+            return _failed(error)
+        if end is None and is_sought and self._usage_records.tells(action.transfer):
+            return _completed(None)
+        if end is None:
+            return self._workers.do(action.transfer.owner, self._acts.far, action)
+        if end.is_unseen:
+            judge = partial(self._acts.judge, end)
+            return self._workers.do(action.transfer.owner, judge, action.transfer)
+        return _completed(home_verdict_from_accounting(action.transfer, end))
+
+
+def _completed(verdict: TransferMessage | None) -> Future[TransferMessage | None]:
+    future: Future[TransferMessage | None] = Future()
+    future.set_result(verdict)
+    return future
+
+
+def _failed(error: Exception) -> Future[TransferMessage | None]:
+    failed: Future[TransferMessage | None] = Future()
+    failed.set_exception(error)
+    return failed
+
+
+def _name(action: TransferAction) -> Name:
+    return (action.act, *action.transfer.key)

@@ -1,0 +1,354 @@
+"""Recall waiting tasks by requests, which the tasks' starters carry out.
+
+A recall request is published in the verdict's file, so a later verdict replaces the request.
+"""
+
+import logging
+import math
+import operator
+from collections.abc import Set
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim_and_guard import HOME
+from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.program.decision_journal import DecisionJournal
+from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller import poller_decision_journal as journalled
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+import logging
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    TaskMoveStage,
+    Transfer,
+    TransferKey,
+    WaitingTaskMove,
+)
+from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
+
+
+HEED_S = 60.0  # time after which a recall request that no starter carries out is withdrawn
+AGAIN_S = 60.0  # first pause before the next recall of a task that could not run at home
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+_log = logging.getLogger(__name__)
+
+
+class WaitingTaskRecallService:
+    """Recalls waiting tasks into free slots of the home cluster."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: TransferLedger,
+        tasks: LocalTaskActs,
+        verdicts: VerdictFilesAndStarterFifos,
+        workers: OwnerThreadPools,
+        claims: RemoteJobClaimService,
+        clock: Clock,
+        journal: DecisionJournal,
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._tasks = tasks
+        self._verdicts = verdicts
+        self._workers = workers
+        self._claims = claims
+        self._clock = clock
+        self._journal = journal
+        self._backoff = BackoffBySubject(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
+        self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
+        self._out: dict[TransferKey, TaskRecall] = {}
+        self._wished_at_s: dict[TransferKey, float] = {}  # time of each recall request
+        self._free = (0, 0)  # number of free slots in each of the last two home snapshots
+        # time of the last home snapshot by cluster
+        self._free_at: dict[str, datetime] = clock.dated(operator.add)
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self._policy = policy
+
+    def load(self) -> None:
+        """Withdraw an earlier process's recall requests, except recalls that have begun."""
+        for transfer in self._ledger.all():
+            if not transfer.verdict:
+                self._verdicts.retract(transfer.name, transfer.uid)
+
+    def out(self) -> Set[TransferKey]:
+        """Return the keys of the transfers that are being recalled."""
+        return self._out.keys()
+
+    def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
+        """Withdraw late recall requests, and start the recalls that are due."""
+        self._count_free(situation)
+        for key in tuple(self._out):
+            self._follow(key, situation)
+        self._take_checks(situation)
+        busy = self._out.keys() | self._checking.keys()
+        slots = sum(recall.slots for recall in self._out.values())
+        slots += sum(recall.slots for recall, _ in self._checking.values())
+        candidates = (transfer for transfer in self._ledger.all() if transfer.key not in busy and self.may(transfer))
+        free = min(self._free) - slots
+        self._begin(tuple(candidates), situation, troubles, free)
+
+    def _begin(
+        self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
+    ) -> None:
+        """Start to check the tasks that are due for recall, and journal the decision."""
+        queues = self._policy.queues
+        due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
+        begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
+        for recall in begun:
+            check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
+            self._checking[recall.transfer.key] = recall, check
+        if begun:
+            considered = recall_policy.recalls_if_all_slots_were_free(candidates, situation, queues, troubles)
+            entry = journalled.recall_journal_entry(considered, due, situation, queues, troubles, free)
+            self._journal.keep(entry)
+
+    def _count_free(self, situation: TransferDecisionInputs) -> None:
+        home = situation.snapshots.get(situation.home)
+        if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
+            self._free = self._free[1], home.free_slots
+            self._free_at[home.cluster] = home.taken_at
+
+    def bring(self, transfer: Transfer, why: str) -> bool:
+        """Recall a task for the given reason; return whether its recall is in progress."""
+        if transfer.key not in self._out and transfer.key not in self._checking:
+            self._bring(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
+        return transfer.key in self._out
+
+    def may(self, transfer: Transfer) -> bool:
+        """Return whether a task's owner is confirmed and its queue allows one more recall.
+
+        A job without a claim needs a batch system that shows whether the job has started.
+        """
+        queue = self._policy.queues.get(transfer.queue)
+        cluster = self._policy.clusters.get(transfer.remote)
+        if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnershipProof.YES:
+            return False
+        tells = ADAPTERS[cluster.kind].recalls is not None
+        waits = transfer.remote_state.is_waiting and tells and not transfer.claim
+        if not waits and not does_claim_allow_recall(transfer):
+            return False
+        before = self._ledger.attempts(transfer.name, transfer.uid)
+        return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
+
+    def _take_checks(self, situation: TransferDecisionInputs) -> None:
+        """Recall the checked tasks that a queue of the home cluster can run."""
+        for key in [key for key, (_, check) in self._checking.items() if check.done()]:
+            recall, check = self._checking.pop(key)
+            transfer = self._ledger.open.get(key)
+            if error := check.exception():
+                _log.info("event=no_recall name=%s why=%r", key[0], str(error))
+            elif transfer and not transfer.verdict and not _has_started(transfer, situation):
+                self._bring(recall, transfer)
+
+    def _bring(self, recall: TaskRecall, transfer: Transfer) -> None:
+        """Recall a task by taking its claim, or by a request to the task's starter."""
+        if not transfer.claim:
+            self._publish_request(recall, transfer)
+        elif self._claims.recall(transfer, recall.why):
+            self._out[transfer.key] = recall
+
+    def _publish_request(self, recall: TaskRecall, transfer: Transfer) -> None:
+        self._out[transfer.key] = recall
+        self._wished_at_s[transfer.key] = self._clock.steady_s()
+        self._ledger.note(transfer, f"recall: {recall.why}")
+        why = recall.why
+        message = TransferMessage(
+            transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
+        )
+        self._verdicts.publish(TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message))
+
+    def _follow(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
+        """Forget a finished recall; withdraw a recall that is late or not carried out."""
+        transfer = self._ledger.open.get(key)
+        if transfer is None or (transfer.verdict and transfer.claimed != HOME):
+            self._forget(key)
+        elif not transfer.verdict and _has_started(transfer, situation):
+            self._take_back(transfer, f"recall: too late, running at {transfer.remote}")
+        elif not transfer.verdict and self._is_unheeded(key):
+            self._take_back(transfer, "recall: withdrawn, its starter did not act")
+
+    def _is_unheeded(self, key: TransferKey) -> bool:
+        return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S
+
+    def _take_back(self, transfer: Transfer, why: str) -> None:
+        self._forget(transfer.key)
+        self._verdicts.retract(transfer.name, transfer.uid)
+        self._ledger.note(transfer, why)
+
+    def _forget(self, key: TransferKey) -> None:
+        self._out.pop(key, None)
+        self._wished_at_s.pop(key, None)
+
+
+def _has_started(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+    row = situation.row(transfer)
+    return row is not None and row.state.is_running
+
+
+KEPT = timedelta(days=7)
+NOBODY = "moves"  # name of the thread for moves whose job owner is unknown
+
+_move_log = logging.getLogger(__name__)
+
+
+class WaitingTaskMoveService:
+    """Moves waiting tasks off clusters by recalls; the state file has each move's stage."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        database: StateFile,
+        ledger: TransferLedger,
+        tasks: LocalTaskActs,
+        recalls: WaitingTaskRecallService,
+        workers: OwnerThreadPools,
+        clock: Clock,
+    ) -> None:
+        self._policy = policy
+        self._kept = Kept(database)
+        self._ledger = ledger
+        self._tasks = tasks
+        self._recalls = recalls
+        self._workers = workers
+        self._clock = clock
+        self._keeping: dict[TransferKey, Future[None]] = {}  # changes of queue lists in progress
+        self._wished: set[TransferKey] = set()
+        self._ending: dict[
+            TransferKey, tuple[WaitingTaskMove, Future[None]]
+        ] = {}  # restorations of queue lists in progress
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self._policy = policy
+
+    def jobs(self) -> set[int]:
+        """Return the local job ids that the home cluster's next snapshot must keep."""
+        return {parse_transfer_name(move.name).job for move in self._kept.in_flight()}
+
+    def decide(self, situation: TransferDecisionInputs) -> None:
+        """Advance each task move by its next step."""
+        self._take_ends(situation)
+        moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
+        for move in moves:
+            transfer = self._ledger.find(move.key)
+            if transfer is None:
+                self._give_back(move, NOBODY, TaskMoveStage.DROPPED, "its transfer is unknown")
+            elif move.stage is TaskMoveStage.HOME:
+                self._follow(move, transfer, situation)
+            else:
+                self._bring(move, transfer, situation)
+        if moves:
+            self._kept.forget(self._clock.now() - KEPT)
+
+    def _bring(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+        """Recall a moved task, or give up the move if a recall is not possible."""
+        keeping = self._keeping.get(transfer.key)
+        if keeping and not keeping.done():
+            return  # the change of the queue list must precede its restoration
+        if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
+            self._kept.put(replace(move, stage=TaskMoveStage.HOME))
+            return
+        if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
+            return  # the task is about to be requeued at home
+        if why := recall_policy.why_task_move_is_impossible(transfer, situation):
+            self._give_up(move, transfer, situation, why)
+        elif transfer.key in self._recalls.out():
+            return
+        elif transfer.key in self._wished:
+            self._give_up(move, transfer, situation, "its starter did not carry out the recall")
+        elif keeping is None:
+            self._keep_off(move, transfer, situation)
+        else:
+            self._begin_recall(move, transfer, situation)
+
+    def _keep_off(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+        if not self._recalls.may(transfer):
+            self._give_up(move, transfer, situation, "its queue's recall limit is reached")
+        elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
+            self._give_up(move, transfer, situation, "the move could not begin in time")
+        elif recall_policy.is_waiting_task_recallable(transfer, situation):
+            keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
+            self._keeping[transfer.key] = keep
+
+    def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+        if error := self._keeping.pop(transfer.key).exception():
+            self._give_up(move, transfer, situation, str(error))
+            return
+        why = f"recalled from {move.source}: rebalanced, {move.target} had room"
+        self._wished.add(transfer.key)
+        if not self._recalls.bring(transfer, why):
+            self._give_up(move, transfer, situation, "its recall can't begin now")
+
+    def _follow(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+        """Restore a job's queue list once its task has started, ended or found no queue."""
+        newest = self._ledger.attempts(move.name, move.uid)[-1]
+        if newest.name != move.name:
+            self._ledger.note(newest, f"moved: it waited at {move.source} before")
+            self._give_back(move, transfer.owner, TaskMoveStage.DONE, f"it went to {newest.remote}")
+        elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
+            self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
+
+    def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
+        """Drop a move; restore the queue list that an earlier process may have changed.
+
+        The queue list of a requeued job that awaits adoption does not belong to the move.
+        """
+        if parse_transfer_name(move.name).job in situation.requeued_jobs:
+            self._end(move, TaskMoveStage.DROPPED, why)
+        else:
+            self._give_back(move, transfer.owner, TaskMoveStage.DROPPED, why)
+        self._ledger.note(transfer, f"not moved: {why}")
+
+    def _give_back(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
+        job = parse_transfer_name(move.name).job
+        ended = replace(move, stage=stage, reason=why)
+        other_moves = (other_move for other_move in self._kept.in_flight() if other_move.key != move.key)
+        if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
+            self._end(move, stage, why)  # only a job's last move restores the job's queue list
+            return
+        giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
+        self._ending[move.key] = ended, giving
+
+    def _take_ends(self, situation: TransferDecisionInputs) -> None:
+        """End task moves whose job has its queue list back or is gone."""
+        for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
+            move, giving = self._ending.pop(key)
+            error, transfer = giving.exception(), self._ledger.find(key)
+            if error and transfer and recall_policy.is_task_listed_at_home(transfer, situation):
+                _move_log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
+                self._give_back(move, transfer.owner, move.stage, move.reason)
+            else:
+                self._end(move, move.stage, move.reason)
+
+    def _end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
+        self._keeping.pop(move.key, None)
+        self._wished.discard(move.key)
+        self._kept.put(replace(move, stage=stage, reason=why))
+        _move_log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

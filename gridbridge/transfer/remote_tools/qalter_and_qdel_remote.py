@@ -1,0 +1,219 @@
+"""qalter_remote: change a remote job that waits, as the job's owner."""
+
+import os
+import pwd
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from gridbridge.batch import load_submit_adapter
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import build_request_mapping
+from gridbridge.errors import UnmappableRequest
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.model.transfer_route import Away
+from gridbridge.program import users_configuration
+from gridbridge.transfer.request_translation import (
+    exclude_forwarding_queues,
+    read_names_offered_by_cluster,
+    translate_request_for_cluster,
+)
+from gridbridge.transfer.remote_tools.owner_remote_job_access import (
+    RemoteJobActNotDone,
+    RemoteJobActResult,
+    act_on_remote_tasks,
+    reach_cluster_as_caller,
+    require_job_request_reader,
+    require_own_remote_job,
+)
+import os
+import pwd
+from collections.abc import Iterator
+from gridbridge.batch import load_submit_adapter
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program import users_configuration
+from gridbridge.transfer.remote_tools.owner_remote_job_access import (
+    RemoteJobActNotDone,
+    RemoteJobActResult,
+    RemoteJobGone,
+    act_on_remote_tasks,
+    act_on_transfers_remote_jobs,
+    open_transfers_of_owner,
+    reach_cluster_as_caller,
+    require_own_remote_job,
+)
+
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_adapter_protocols import UserJobAlterer
+
+
+Argv = tuple[str, ...]
+HOLD, RELEASE = "u", "U"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteJobRequestChange:
+    """The changes to a remote job; a field with None stays unchanged."""
+
+    priority: int | None = None
+    resources: Pairs | None = None  # new hard requests in the home cluster's names
+    hold: str | None = None  # HOLD or RELEASE; None: unchanged
+
+
+def alter_remote_tasks(
+    job: str, change: RemoteJobRequestChange, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[RemoteJobActResult]:
+    """Change the remote jobs of a job's tasks that are away; yield each task's result.
+
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published
+    files.
+    """
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    return act_on_remote_tasks(
+        job, folder, f"qalter {job} changes", lambda transfer: _alter(transfer, change, policy, folder, is_dry)
+    )
+
+
+def _alter(
+    transfer: PublishedTransfer, change: RemoteJobRequestChange, policy: Policy, folder: str, is_dry: bool
+) -> str:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    if transfer.owner != me:
+        raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you")
+    if why := why_remote_job_unalterable(transfer, change):
+        raise RemoteJobActNotDone(why)
+    where = reach_cluster_as_caller(policy, transfer.remote)
+    alters = require_job_alterer(where, transfer.remote)
+    options = _options(transfer, change, policy, folder, alters)
+    require_own_remote_job(where, transfer, me)
+    job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
+    state = load_submit_adapter(where).query_job_state(where, job)
+    if not state.is_waiting:
+        raise RemoteJobActNotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
+    if is_dry:
+        return replace_control_characters(shlex.join(alters.build_alter_command(where, job, options)))
+    alters.alter_job(where, job, options)
+    return replace_control_characters(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
+
+
+def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
+    """Return the adapter that alters a cluster's jobs; RemoteJobActNotDone if none exists."""
+    if alterer := batch_adapter_of_cluster(where).alters:
+        return alterer
+    raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
+
+
+def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
+    """Return the reason why a remote job can't be changed now; empty without a reason."""
+    local = parse_transfer_name(transfer.transfer).local
+    if transfer.desired == DesiredLocalJobState.DEAD:
+        return "the local job was deleted"
+    if transfer.outcome:
+        return f"the remote job has ended at {transfer.remote}: {transfer.outcome}"
+    if change.hold == RELEASE and transfer.desired == DesiredLocalJobState.SUSPENDED:
+        return f"the local job is suspended; resume it by qmod -usj {local}"
+    if transfer.phase != StarterPhase.RELEASED and transfer.desired != DesiredLocalJobState.SUSPENDED:
+        return f"the job is being sent to {transfer.remote}: try again in a moment"
+    return ""
+
+
+def _options(
+    transfer: PublishedTransfer,
+    change: RemoteJobRequestChange,
+    policy: Policy,
+    folder: str,
+    alters: "UserJobAlterer[Away]",
+) -> Argv:
+    options: Argv = ()
+    if change.priority is not None:
+        options += ("-p", str(change.priority))
+    if change.resources is not None:
+        options += alters.build_resource_options(*_resources(transfer, change.resources, policy, folder))
+    if change.hold is not None:
+        options += ("-h", change.hold)
+    return options
+
+
+def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str) -> tuple[Pairs, Pairs, bool]:
+    """Translate a job's changed request, as its starter translates requests.
+
+    Return the hard and the soft resources, and whether the job asks for queues that are no
+    transfer queues.
+    """
+    home = reach_cluster_as_caller(policy, policy.site.cluster)
+    known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
+    asks = known_here.request.but(hard=pairs)
+    spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
+    rules, offered = (
+        build_request_mapping(policy, transfer.remote, transfer.queue),
+        read_names_offered_by_cluster(transfer.remote, folder),
+    )
+    try:
+        spec, _ = translate_request_for_cluster(spec, rules, offered, transfer.remote, policy.queues)
+    except UnmappableRequest as error:
+        raise RemoteJobActNotDone(str(error)) from error
+    hard = tuple(pair for pair in spec.request.hard if not is_home_only_resource(pair[0]))
+    if not hard:
+        raise RemoteJobActNotDone(f"no such resource is requested at {transfer.remote}")
+    remote_request = exclude_forwarding_queues(spec, transfer.remote, folder).request
+    return hard, remote_request.soft, remote_request.stays
+
+
+def delete_transferred_tasks(
+    job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[RemoteJobActResult]:
+    """Delete the tasks of a job that are away; yield a result for each task.
+
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published
+    files.
+    """
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
+
+
+def delete_owner_transferred_jobs(
+    owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[RemoteJobActResult]:
+    """Delete all jobs of an owner that are away; yield a result for each job.
+
+    Raises ConfigError, and StateError without published files.
+    """
+    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    transfers = open_transfers_of_owner(owner, folder)
+    if not transfers:
+        yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")
+    yield from act_on_transfers_remote_jobs(transfers, lambda transfer: _delete(transfer, policy, is_dry))
+
+
+def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
+    local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+    if transfer.owner != me:
+        raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
+    home = reach_cluster_as_caller(policy, policy.site.cluster)
+    remote_half = (
+        f"job {transfer.remote_id} at {transfer.remote}"
+        if transfer.remote_id
+        else f"its remote job at {transfer.remote}"
+    )
+    if load_submit_adapter(home).query_job_state(home, local).is_listed:
+        if not is_dry:
+            load_submit_adapter(home).delete_job(home, local)
+        return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
+    where = reach_cluster_as_caller(policy, transfer.remote)
+    try:
+        require_own_remote_job(where, transfer, me)
+    except RemoteJobGone:
+        return f"job {local}: gone, at home and at {transfer.remote}"
+    if not is_dry:
+        load_submit_adapter(where).delete_job(where, str(transfer.remote_id))
+    return f"job {local}: gone at home; {remote_half} {'would be' if is_dry else 'is'} deleted"

@@ -1,0 +1,98 @@
+"""Translates a job's request into the names of its remote cluster.
+
+Starters import this module if their queue has a mapping or their job has a request. `gridbridge
+explain` uses the same translation.
+"""
+
+from collections.abc import Container, Iterator
+
+from gridbridge.decisions.transfer.request_mapping import drop_unoffered_soft_requests
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
+from gridbridge.model import names_offered_by_cluster
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.transfer import request_mapping_rules
+from gridbridge.model.transfer.request_mapping_rules import RequestMapping
+from gridbridge.model.transfer_route import TransferRoute
+from gridbridge.state import published_file_formats
+
+
+def translate_request_for_queue(
+    queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
+) -> tuple[JobSpec, tuple[str, ...]]:
+    """Translate a job by the published names and mapping of a transfer queue's cluster."""
+    return translate_request_for_cluster(
+        spec,
+        request_mapping_rules.decode_request_mapping(published_file_formats.read_request_mapping(queue, folder))
+        if route.remote_mapped
+        else RequestMapping({}),
+        read_names_offered_by_cluster(route.remote, folder),
+        route.remote,
+        published_file_formats.list_queues_with_routes(folder),
+    )
+
+
+def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
+    """Return the names that a cluster offers; None before their first publication."""
+    published = published_file_formats.read_offered_names(cluster, folder)
+    return None if published is None else names_offered_by_cluster.decode_offered_names(published)
+
+
+def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
+    """Exclude a remote job from queues that would send the job to a third cluster."""
+    published = published_file_formats.read_non_forwarding_queues(remote, folder)
+    return (
+        spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
+        if published
+        else spec
+    )
+
+
+def translate_request_for_cluster(
+    spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
+) -> tuple[JobSpec, tuple[str, ...]]:
+    """Translate a job's request for a cluster; return also notes on omitted parts.
+
+    `offered` are the remote cluster's names, None while they are unknown. `own_queues` are the
+    transfer queues, which no rule concerns. Raises UnmappableRequest when no translation exists.
+    """
+    request = spec.request
+    mapped = HomeOrRemoteRequest(
+        hard=tuple(pair for pair in request.hard if not is_home_only_resource(pair[0])),
+        soft=tuple(pair for pair in request.soft if not is_home_only_resource(pair[0])),
+        pe=spec.pe,
+        slots=spec.slots,
+        project=request.project,
+        queues=tuple(name for name in _queues(request) if name not in own_queues),
+    )
+    remote_request = map_request_to_remote_cluster(mapped, rules, remote)
+    if offered is not None:
+        remote_request = drop_unoffered_soft_requests(remote_request, offered, remote)
+    asks = request.but(
+        hard=remote_request.hard,
+        soft=remote_request.soft,
+        project=remote_request.project,
+        targets=",".join(remote_request.queues),
+        types=remote_request.types,
+        groups=_groups(remote_request, len(offered.node) if offered else 0),
+    )
+    return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(remote_request.notes)
+
+
+def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
+    """Return an OAR request's (node count, slots on each) by a mapping rule's spread."""
+    if not remote_request.spread:
+        return ()
+    # few jobs need this import
+    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
+
+    return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)
+
+
+def _queues(request: JobRequest) -> Iterator[str]:
+    """Yield the queues of a job's own request, without hosts."""
+    for name in request.own_queues.split(","):
+        queue = name.partition("@")[0]
+        if queue not in ("", "*"):
+            yield queue

@@ -1,0 +1,104 @@
+"""Guards a local task, by a hold or start time, from running beside its remote job."""
+
+from gridbridge.model.job_request import OWN_HOLD, OWN_START
+from gridbridge.model.transfer import claim_and_guard
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.state import published_file_formats
+from gridbridge.transfer.starter.local_task import GUARDED
+from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind
+from gridbridge.state import published_file_formats, spool
+from gridbridge.transfer.starter import submission_step
+
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+
+
+def choose_local_task_guard(step: "StarterStepContext") -> str:
+    """Return the kind of guard for a local task: a hold at a cluster without start times."""
+    if not step.home.HAS_START_TIMES:
+        return HomeStartGuard.HOLD
+    request, task = step.request, step.task
+    transfer_queues = published_file_formats.list_queues_with_routes(task.published)
+    return claim_and_guard.choose_home_start_guard(request.hard, request.own_queues, transfer_queues, bool(task.task))
+
+
+def guard_running_local_task(step: "StarterStepContext") -> None:
+    """Guard the running local task, unless an earlier step of the starter set the guard."""
+    task, how = step.task, step.record.guard or HomeStartGuard.HOLD
+    if task.is_done(GUARDED):
+        return
+    if how == HomeStartGuard.HOLD:
+        step.home.hold_job(step.route.home, task.local)
+    elif how == HomeStartGuard.START:
+        step.home.defer_restart(step.route.home, str(task.job), step.request)
+    task.note_done(GUARDED)
+
+
+def remove_task_guard(step: "StarterStepContext") -> None:
+    """Remove the guard of a local task without a remote job, so that the task may start."""
+    how = step.record.guard or HomeStartGuard.HOLD
+    if how == HomeStartGuard.NONE:
+        how = _put_by_the_service(step)
+    if how == HomeStartGuard.HOLD:
+        step.home.release_job(step.route.home, step.task.local)
+    elif how == HomeStartGuard.START:
+        step.home.restore_start_time(step.route.home, str(step.task.job))
+
+
+def _put_by_the_service(step: "StarterStepContext") -> str:
+    """Return the kind of guard that the service set after a change of the request."""
+    context = dict(step.request.context)
+    if OWN_START in context:
+        return HomeStartGuard.START
+    return HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
+
+
+def write_first_transfer_note(step: "StarterStepContext") -> bool:
+    """Write a transfer's first note; False while the starter waits for the service.
+
+    Only the starter of a task that was sent before asks the service for the transfer to continue.
+    """
+    wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
+    step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
+    if step.task.was_sent_before() and not _learn_of_the_last(step):
+        return False
+    if step.route.remote_claim and not step.record.phase:
+        from gridbridge.batch import remote_job_claim_script
+
+        step.record = step.record.but(claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim))
+    phase = step.record.phase or StarterPhase.SUBMITTING
+    if step.record.remote_id and step.away.login:
+        submission_step.make_remote_staging_folder(step, step.request, step.task.config())
+    name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
+    fields = {
+        "transfer": name,
+        "guard": choose_local_task_guard(step),
+        "submitted": step.request.submitted,
+    }
+    step.note(kind=TransferMessageKind.RECORD, phase=phase, **fields)
+    return True
+
+
+def _learn_of_the_last(step: "StarterStepContext") -> bool:
+    """Ask the service whether to begin a new transfer or to adopt the last transfer."""
+    reply = published_file_formats.read_verdict_or_reply(step.task.verdict(step.record.wake))
+    if reply is None:
+        put_back = "yes" if step.task.restarted else ""
+        name = str(step.task.transfer(step.route, attempt=0))
+        submitted = step.request.submitted
+        step.note(kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
+        return False
+    if reply.phase:
+        _adopt(step, reply)
+    fields = {key: value for key, value in vars(reply).items() if value}
+    step.record = step.record.but(**fields)
+    return True
+
+
+def _adopt(step: "StarterStepContext", reply: TransferMessage) -> None:
+    """Use the route of the queue that began the adopted transfer."""
+    step.go_by(step.task.route(reply.queue))
+    step.require_same(reply)
+    step.may_be_there = True

@@ -1,0 +1,126 @@
+"""A starter's part of a recall: hold, query and delete the remote job.
+
+Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start
+a job chosen earlier. So the starter pauses, and leaves a started job alone. The deletion itself
+shows whether the job had started.
+"""
+
+import time
+from gridbridge.model.states import JobStateFact
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_route import Away
+from gridbridge.transfer.starter import remote_job_state_match
+from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
+from collections.abc import Collection
+from gridbridge.batch import load_home_job_control, load_refused_job_marker
+from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_home_request_changes
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.transfer.claim_and_guard import asks_for_home
+from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
+from gridbridge.model.transfer_route import Home
+
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from gridbridge.batch.batch_adapter_table import WaitingRemoteJobRecaller
+
+
+SETTLE_S = 2  # longest time from the remote scheduler's start order to the listed start
+CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
+DELETING = "deleting"  # phase of a recall whose job's deletion was sent but not confirmed
+GONE = "gone"  # phase of a recall whose remote job was deleted
+WAITING = {
+    JobStateFact.WAITING,
+    JobStateFact.HELD,
+    JobStateFact.RESTARTED,
+}  # RESTARTED: a remote transfer queue may have requeued the job
+KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 (-notify) or TERM
+KILLED = "the remote job had just started and was deleted"
+
+
+def do_recall_step(
+    cell: "WaitingRemoteJobRecaller[Away]",
+    task: LocalTask,
+    remote: Away,
+    record: TransferMessage,
+    wished: TransferMessage,
+) -> TransferMessage | int:
+    """Run a recall's next step; return the task's end, or seconds until the next step."""
+    remote_id, begun = record.remote_id, task.begun_recall()
+    if begun is None:
+        begun = wished.but(at=message_timestamp())
+        task.keep_recall(begun)
+    if begun.phase == GONE:
+        return _confirm(cell, remote, remote_id, begun)
+    # This query raises RemoteJobNotOurs if the remote id is another job's.
+    remote_job_state_match.is_remote_job_known(remote, record)
+    cell.hold_job(remote, remote_id, gone_is_fine=True)
+    state = cell.query_job_state(remote, remote_id)
+    if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
+        return CONFIRM_S  # the service finds out whether the remote job ran or was deleted
+    if not state.is_listed or not state.facts <= WAITING:
+        return _let_be(cell, task, remote, remote_id)
+    if time.time() - float(begun.at) < SETTLE_S:
+        return SETTLE_S
+    return _delete(cell, task, remote, remote_id, begun)
+
+
+def _delete(
+    cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
+) -> TransferMessage | int:
+    begun = begun.but(phase=DELETING)
+    task.keep_recall(begun)
+    had_waited = cell.delete_waiting_job(remote, remote_id)
+    if had_waited is None:
+        return _let_be(cell, task, remote, remote_id)
+    reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
+    begun = begun.but(phase=GONE, reason=reason)
+    task.keep_recall(begun)
+    return _confirm(cell, remote, remote_id, begun)
+
+
+def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
+    """Return the end of a task whose remote job the recall deleted, else None.
+
+    A job that was deleted while waiting has no accounting record, so the service finds no end,
+    and the recall has succeeded. A job that had just started was killed by the deletion.
+    """
+    is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
+    if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
+        return None
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason contains KILLED
+    reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
+    return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
+
+
+def _confirm(
+    cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
+) -> TransferMessage | int:
+    if cell.query_job_state(remote, remote_id).is_listed:
+        return CONFIRM_S
+    return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason)
+
+
+def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+    """Leave a remote job alone that has started or ended; the service ends the recall."""
+    cell.release_job(remote, remote_id, gone_is_fine=True)
+    task.forget_recall()
+    return SETTLE_S
+
+
+NOBODY = "no local queue can run the job either"
+
+
+def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
+    """Mark a job to stay at home; return the transfer's end: requeue or error state.
+
+    Raises GridbridgeError when the job can't be marked now.
+    """
+    own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
+    if own.is_pinned:
+        raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
+    is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
+    variants = ((mark.hard, mark.queues) for mark in stay_home_request_changes(own.hard, own.queues, own_queues))
+    if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
+        return TransferMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
+    return TransferMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")
