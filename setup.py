@@ -11,7 +11,7 @@ DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclud
 
 
 class BuildWithCommit(build_py):
-    """Copies the modules, and adds the file that gridbridge/program/version.py reads."""
+    """Copies the modules, and adds the file that gridbridge/shell/program_startup.py reads."""
 
     def run(self) -> None:
         """Do both; an editable installation asks git itself."""

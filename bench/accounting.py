@@ -42,14 +42,14 @@ LINE = (
 INSIDE = """
 import json, os, subprocess, sys, time
 from dataclasses import replace
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.store import usage_rows as accounts
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 folder, count, line, new, runs = sys.argv[1], int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])
 path = f"{folder}/accounting"

@@ -37,7 +37,7 @@ from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 TASKS = sized(1_000_000, 20_000)
 NO_LAB = ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger", "sending")

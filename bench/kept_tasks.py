@@ -24,7 +24,7 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 ARRAY = 1000
 MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2

@@ -39,9 +39,9 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
     TaskMissingSince,
 )
-from gridbridge.program.decision_journal import DecisionJournal
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster was away

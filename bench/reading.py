@@ -20,12 +20,12 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.job import JobEnd
-from gridbridge.model.policy import Policy
+from gridbridge.model.jobs_and_accounting import JobEnd
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 SIZE, FEW, MANY, RUNS = (1000, sized(10, 1), sized(100, 10), sized(5, 2))  # tasks of an array, arrays, looks
 MOST_S = 1.0  # of a cycle's decisions altogether

@@ -8,8 +8,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-from gridbridge.config import key_descriptions
-from gridbridge.config.policy_file import GROUPS
+from gridbridge.config import section_parsing
+from gridbridge.config.configuration_file import GROUPS
 from gridbridge.config.section_parsing import NamedSections, UnnamedSection
 from gridbridge.model.key_settings import config_key_description
 from gridbridge.model.transfer.transfer_config_sections import KINDS
@@ -45,8 +45,8 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
     yield nodes.Text(f"{config_key_description(key).meaning}. ")
-    yield nodes.emphasis("", key_descriptions.describe_allowed_values(key))
-    default = key_descriptions.describe_key_default(key)
+    yield nodes.emphasis("", section_parsing.describe_allowed_values(key))
+    default = section_parsing.describe_key_default(key)
     if default.startswith("default ") and not config_key_description(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from gridbridge.state.database import state_file as file
+from gridbridge.state import state_file as file
 from tests import made, order
 from tests.apart import apart as apart
 from tests.minutes import JUNIT

@@ -8,7 +8,7 @@ from sqlite3 import Connection as Sqlite
 
 from sqlalchemy import Connection, text
 
-from gridbridge.state.database import state_file
+from gridbridge.state import state_file
 
 MIGRATED = text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'sqlite_stat1' ORDER BY rowid")
 ALIKE = text("SELECT tbl, idx, stat FROM sqlite_stat1")

@@ -40,7 +40,7 @@ from gridbridge.model.elastic.published_balance import (
     minute_since_epoch,
 )
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gridbridge.model.published import (
+from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedLoadValues,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.policy_file import CAPABILITIES
-from gridbridge.site.decision_replay import PROGRAMS
+from gridbridge.config.configuration_file import CAPABILITIES
+from gridbridge.site.cli.replay_command import PROGRAMS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gridbridge"

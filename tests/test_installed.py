@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import indent
 from zipfile import ZipFile
 
-from gridbridge.program.version import COMMIT
+from gridbridge.shell.program_startup import COMMIT
 
 ROOT = Path(__file__).parents[1]
 

@@ -23,7 +23,7 @@ from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.job import JobAccountAndErrors, JobEnd
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.states import JobState
@@ -50,7 +50,7 @@ from gridbridge.batch.oar import status as oar_ends
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
-from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.whole_configuration import ClusterKind
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
 

@@ -4,7 +4,7 @@ The script needs only sh on the cluster and no shared filesystem. A task finds i
 index in the array. Hot programs load this module.
 """
 
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/task.sh"
 PLACE = """\

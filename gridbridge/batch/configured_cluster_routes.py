@@ -8,10 +8,15 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind, RemoteJobClaimMechanism
+from gridbridge.model.whole_configuration import (
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    RemoteJobClaimMechanism,
+)
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,
@@ -98,7 +103,7 @@ def keep_ssh_connections_open(policy: Policy) -> None:
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         # only sites with ssh import it
-        from gridbridge.shell.connection.lazy_ssh_connections import LazyKeptSshConnections
+        from gridbridge.shell.shared_ssh_connections import LazyKeptSshConnections
 
         ssh.set_ssh_request_carrier(LazyKeptSshConnections())
 
@@ -107,7 +112,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
     """Log in to each ssh cluster now, for a short program that asks a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
-        from gridbridge.shell.session_pool import IdleSshSessions  # only sites with ssh import it
+        from gridbridge.shell.shared_ssh_connections import IdleSshSessions  # only sites with ssh import it
 
         pool = IdleSshSessions()
         for login in logins:

@@ -5,8 +5,8 @@ import os
 
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.fixed_paths import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
-from gridbridge.model.policy import Policy
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
 SUDO = ("/usr/bin/sudo", "-n")
 SUDO_AS_USER = (*SUDO, AS_USER)

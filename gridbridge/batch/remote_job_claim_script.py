@@ -7,7 +7,7 @@ import os
 
 from gridbridge.errors import StateError
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 from gridbridge.shell.safe_files import random_file_name, replace_file_atomically
 
 GRANTS = ".gridbridge/grants"  # folder in the service account's home on the remote cluster

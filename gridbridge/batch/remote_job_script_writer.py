@@ -4,8 +4,8 @@ The script needs only sh on the remote side and no shared filesystem: it contain
 arguments and environment, quoted by one function.
 """
 
-from gridbridge.shell.runner import quote_for_sh
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"

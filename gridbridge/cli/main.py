@@ -4,9 +4,9 @@ import logging
 
 import click
 
-from gridbridge.cli import error_boundary
-from gridbridge.cli.command_group import LazyCommandGroup
-from gridbridge.cli.shared_options import version_option
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import LazyCommandGroup
+from gridbridge.cli.command_groups_and_options import version_option
 
 MODULES = {
     "balance": "elastic.cli.balance_commands",
@@ -46,4 +46,4 @@ def gridbridge(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line; every error ends as lines and a documented exit status."""
-    error_boundary.run_command_reporting_errors(gridbridge, "gridbridge")
+    output_and_errors.run_command_reporting_errors(gridbridge, "gridbridge")

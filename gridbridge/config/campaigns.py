@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.campaigns.campaign_sections import (
     CampaignFailuresSection,

@@ -14,8 +14,8 @@ import tomlkit
 from tomlkit.container import Container
 from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
 
-from gridbridge.config import policy_file
-from gridbridge.config.key_descriptions import format_toml_key
+from gridbridge.config import configuration_file
+from gridbridge.config.section_parsing import format_toml_key
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.shell import safe_files
 
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     """Edit a configuration file by the arguments; the file is replaced atomically."""
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
-        raw = policy_file.read_configuration_bytes(path)
+        raw = configuration_file.read_configuration_bytes(path)
         edited = (
             put_keys_in_section(raw, (group, name), lines)
             if verb == "put"

@@ -3,7 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.key_descriptions import ConfigKeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import (
+    ConfigKeyProblem,
+    Table,
+    format_toml_key,
+    subtable_or_empty,
+)
 from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,

@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.key_descriptions import ConfigKeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import (
+    ConfigKeyProblem,
+    Table,
+    format_toml_key,
+    subtable_or_empty,
+)
 from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection

@@ -1,9 +1,28 @@
-"""The sections of gridbridge.toml for transfers: queues, mappings, poller and breaker."""
+"""The mapping rules of gridbridge.toml, [map.CLUSTER.KIND.NAME], and their checks."""
 
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+from gridbridge.config.section_parsing import (
+    ConfigKeyProblem,
+    Table,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import (
+    NO_SECTION,
+    find_problems_within_section,
+    format_section,
+    parse_section,
+    reset_section_to_defaults,
+)
+from gridbridge.config.site_and_clusters import config_keys_of_cluster_kind
+from gridbridge.errors import ParseError
+from gridbridge.model import grid_engine_amounts
+from gridbridge.model.job_request import is_home_only_resource
+from gridbridge.model.transfer import request_mapping_rules
+from gridbridge.model.transfer.transfer_config_sections import KINDS, THERE, AnyRule, ResourceMappingRule, Rules
 from collections.abc import Iterator
-
-from gridbridge.config import mapping_sections
-from gridbridge.config.key_descriptions import (
+from gridbridge.config.section_parsing import (
     ConfigKeyProblem,
     Table,
     batch_system_of_cluster_section,
@@ -11,7 +30,7 @@ from gridbridge.config.key_descriptions import (
     subtable_or_empty,
 )
 from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
-from gridbridge.model.cluster import why_no_transfer_queues_at_home
+from gridbridge.model.whole_configuration import why_no_transfer_queues_at_home
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
@@ -20,9 +39,260 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 
+
+MAPS = "map"
+WALLTIME = "h_rt"  # every OAR server has a walltime
+TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
+SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
+EXCLUDES = {  # key: keys that it excludes
+    "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
+    "drop": ("to", "scale", "unit", "relation", "default"),
+    "require": ("default",),
+}
+NO_KIND = "unknown kind; resource, pe, project or queue"
+NO_NAME = "no rule; a section with a name below it"
+
+Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
+
+
+class RequestMappingSections:
+    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME], a rule each."""
+
+    name = MAPS
+    field = "maps"
+    title = f"[{MAPS}.CLUSTER.KIND.NAME]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find tables that hold no sections; `find_mapping_problems` checks the rules."""
+        if not isinstance(content, dict):
+            yield f"[{MAPS}]: {NO_SECTION} {self.title}"
+
+    def read(self, content: Table) -> Maps:
+        """Return the rules of every cluster, by kind and local name."""
+        return {
+            cluster: {
+                (kind, name): parse_section(rule, KINDS[kind][0])
+                for kind in subtable_or_empty(content, cluster)
+                for name, rule in subtable_or_empty(subtable_or_empty(content, cluster), kind).items()
+            }
+            for cluster in content
+        }
+
+    def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
+        """Yield the TOML text of every mapping rule."""
+        for cluster, rules in value.items():
+            for (kind, name), rule in rules.items():
+                title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"
+                yield format_section(title, rule, reset_section_to_defaults(rule))
+
+
+GROUP = RequestMappingSections()
+
+
+def find_request_mapping_problems(sections: Table) -> Iterator[str]:
+    """Find mistakes in the mapping rules of every cluster."""
+    clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
+    for cluster, kinds in subtable_or_empty(sections, MAPS).items():
+        title = f"{MAPS}.{format_toml_key(cluster)}"
+        if cluster not in clusters or cluster == local:
+            wrong = "the local cluster" if cluster == local else "undefined"
+            yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
+        if not isinstance(kinds, dict):
+            yield f"[{title}]: no rules; [{title}.KIND.NAME], the kinds are {', '.join(KINDS)}"
+            continue
+        for kind, rules in kinds.items():
+            if kind not in KINDS or not isinstance(rules, dict):
+                wrong = NO_NAME if kind in KINDS else NO_KIND
+                yield f"[{title}.{format_toml_key(kind)}]: {wrong}"
+                continue
+            yield from _rule_problems(f"{title}.{kind}", kind, rules)
+            if kind == request_mapping_rules.PE and not _asks_by_rule(clusters, cluster):
+                yield from _spread_problems(f"{title}.{kind}", rules)
+            if kind == request_mapping_rules.RESOURCE:
+                by_rule = _asks_by_rule(clusters, cluster)
+                times = (WALLTIME,) if by_rule else TIMES
+                yield from _time_problems(f"{title}.{kind}", rules, times)
+                yield from (_level_problems if by_rule else _oar_problems)(f"{title}.{kind}", rules)
+    yield from _queue_mapping_problems(sections)
+
+
+def _queue_mapping_problems(sections: Table) -> Iterator[str]:
+    """Find resources that a transfer queue requests and its mapping refuses."""
+    queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
+    for name in queues:
+        cluster = str(subtable_or_empty(queues, name).get("cluster"))
+        if not _asks_by_rule(clusters, cluster):
+            yield from _queue_of_oar_problems(name, subtable_or_empty(queues, name))
+        rules = subtable_or_empty(
+            subtable_or_empty(subtable_or_empty(sections, MAPS), cluster), request_mapping_rules.RESOURCE
+        )
+        for resource, value in subtable_or_empty(subtable_or_empty(queues, name), "asks").items():
+            entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
+            rule = subtable_or_empty(rules, resource)
+            yield from _asked_problems(entry, resource, rule)
+            if _asks_by_rule(clusters, cluster):
+                yield from _plain_problems(entry, resource, rule)
+            if resource not in (*rules, WALLTIME) and _asks_by_rule(clusters, cluster):
+                right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
+                yield _wrong(entry, "no rule", right)
+
+
+def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
+    for key in ("oar_queue", "oar_type"):
+        if value := queue.get(key):
+            entry = (f"queue.{format_toml_key(name)}", key, value)
+            yield _wrong(entry, "its cluster is not of OAR", "empty")
+
+
+def _spread_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find `spread` in rules for clusters whose parallel environments place slots."""
+    for name in rules:
+        if spread := subtable_or_empty(rules, name).get("spread"):
+            entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
+            yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
+
+
+def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
+    if is_home_only_resource(resource):
+        yield _wrong(entry, "a place at home", "what the other cluster's jobs can ask for")
+    elif rule.get("drop") or rule.get("reject"):
+        yield _wrong(entry, "not asked for there", "a resource whose rule has no drop or reject")
+    else:
+        yield from _amount_problems(entry, rule)
+
+
+def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
+    """Format a mistake of a value, with its section and key."""
+    title, key, value = entry
+    return f"[{title}] {key}{ConfigKeyProblem(value, wrong, right)}"
+
+
+def _asks_by_rule(clusters: Table, cluster: str) -> bool:
+    return config_keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
+
+
+def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
+    """Find time limits in minutes or hours, which the cluster would read as seconds."""
+    for name in rules:
+        rule = subtable_or_empty(rules, name)
+        unit, remote_name = rule.get("unit", ""), rule.get("to") or name
+        if remote_name in times and unit not in ("", "s", grid_engine_amounts.CLOCK):
+            entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
+            yield _wrong(entry, f"{remote_name} is in seconds there", f"s or {grid_engine_amounts.CLOCK}, or empty")
+
+
+def _level_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find rules for OAR's walltime or levels of `-l` whose values are not plain amounts."""
+    for name in rules:
+        rule = subtable_or_empty(rules, name)
+        section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
+        if remote_name in SLOTS:
+            yield _wrong((section, "to", remote_name), "the slots of a job say how many", "another level")
+        is_level = remote_name.startswith("/")
+        reason = f"{remote_name} is counted" if is_level else "a walltime is a limit"
+        for key in ("relation", "unit") if is_level else ("relation",):
+            if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
+                yield _wrong((section, key, value), reason, "empty")
+        yield from _plain_problems((section, "default", rule.get("default", "")), name, rule)
+
+
+def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
+    """Find values that OAR does not accept as a walltime or a number of a level."""
+    value, remote_name = str(entry[2]), str(rule.get("to") or name)
+    if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
+        return
+    if remote_name == WALLTIME and value.strip("0123456789:"):
+        yield _wrong(entry, "no time", "seconds, or h:m:s")
+    if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
+        yield _wrong(entry, f"so many of {remote_name} can't be asked for", "a whole number, 1 or more")
+
+
+def _oar_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find keys that only OAR has: properties and levels of `oarsub -l`."""
+    for name in rules:
+        rule = subtable_or_empty(rules, name)
+        if relation := rule.get("relation"):
+            mistake = ConfigKeyProblem(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
+            yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
+        if str(remote_name := rule.get("to", "")).startswith("/"):
+            wrong = ConfigKeyProblem(remote_name, "not of OAR", THERE.right)
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+
+
+def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
+    section, form = KINDS[kind]
+    for name, table in rules.items():
+        rule = f"{title}.{format_toml_key(name)}"
+        if not form.holds(name):
+            yield f"[{rule}]: wrong name; {form.right}"
+        mistakes = list(find_problems_within_section(rule, table, section))
+        yield from mistakes or _contradictions(rule, name, kind, subtable_or_empty(rules, name))
+    yield from _cycle_problems(title, rules)
+    if kind == request_mapping_rules.RESOURCE:
+        yield from _meeting_problems(title, rules)
+
+
+def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
+    """Find keys of one rule that contradict each other."""
+    set_keys = [key for key, value in rule.items() if value]
+    for first, excluded in EXCLUDES.items():
+        if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
+            yield f"[{title}]: {first} and {conflicting[0]} contradict each other; one of them"
+    if kind != request_mapping_rules.RESOURCE:
+        return
+    for word in (name, str(rule.get("to", ""))):
+        if is_home_only_resource(word):
+            yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
+    yield from _amount_problems((title, "default", rule.get("default", "")), rule)
+
+
+def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
+    """Find a default value that needs conversion but is no amount."""
+    default = str(entry[2])
+    try:
+        if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
+            grid_engine_amounts.parse_grid_engine_amount(default)
+    except ParseError as error:
+        yield _wrong(entry, "it can't be scaled or written in a unit", str(error))
+
+
+def _is_converted(rule: Table) -> bool:
+    usual = ResourceMappingRule()
+    return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
+
+
+def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find two resources with the same remote name: a request for both would have it twice."""
+    sources: dict[str, str] = {}
+    for name in rules:
+        rule = subtable_or_empty(rules, name)
+        if rule.get("drop") is True or rule.get("reject"):
+            continue
+        remote_name = str(rule.get("to") or name)
+        if remote_name in sources:
+            wrong = ConfigKeyProblem(
+                remote_name, f"{sources[remote_name]} becomes that, too", "another name, or drop one"
+            )
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+        sources.setdefault(remote_name, name)
+
+
+def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find cycles of renamed names, each once: a name is renamed once only."""
+    for name in rules:
+        path = [name]
+        while (remote_name := str(subtable_or_empty(rules, path[-1]).get("to", ""))) in rules:
+            if remote_name in path:
+                break
+            path.append(remote_name)
+        if remote_name == name == min(path) and len(path) > 1:
+            wrong = ConfigKeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+
+
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueueSection, form=OBJECT_NAME),
-    mapping_sections.GROUP,
+    GROUP,
     UnnamedSection(name="poller", kind=PollerSection),
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
@@ -32,7 +302,7 @@ STAGING = ("stage_in", "stage_out")  # keys that need ssh; `staged`, which does 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
-    yield from mapping_sections.find_request_mapping_problems(sections)
+    yield from find_request_mapping_problems(sections)
     if why := _why_no_queues(sections):
         yield f"[queue.{format_toml_key(next(iter(subtable_or_empty(sections, 'queue'))))}]: {why}"
     else:

@@ -1,6 +1,6 @@
 """Interpret a wrapper's end: job.sh of a transfer, or task.sh of a campaign."""
 
-from gridbridge.model.job import JobEnd
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_message import ERROR, REQUEUE, TransferFailureCause
 
 CANNOT_START_STATUS = 200  # the cluster could not start the job; the end has a reason

@@ -5,7 +5,7 @@ a job with requests. Unknown names are refused before submission, and a job in a
 never sent on.
 """
 
-from gridbridge.model import key_value_lines
+from gridbridge.model import transfer_message
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class NamesOfferedByCluster:
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
     """Encode a cluster's offered names: a line `KIND=NAME NAME ...` for each kind."""
-    return key_value_lines.encode_key_value_lines(
+    return transfer_message.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
 
 
 def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
     """Decode a cluster's published names; ParseError for invalid lines."""
-    read = key_value_lines.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
+    read = transfer_message.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
     return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
@@ -126,9 +126,9 @@ def _is_pattern(name: str) -> bool:
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
     """Encode local-only queues for publication."""
-    return key_value_lines.encode_key_value_lines(vars(queues))
+    return transfer_message.encode_key_value_lines(vars(queues))
 
 
 def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
     """Decode published local-only queues; ParseError for invalid lines."""
-    return NonForwardingQueues(**{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))})
+    return NonForwardingQueues(**{"queues": "", **transfer_message.decode_key_value_lines(data, ("queues", "all_say"))})

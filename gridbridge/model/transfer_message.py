@@ -1,11 +1,57 @@
-"""Spool messages and verdicts that processes of different accounts exchange.
+"""Lines of `key=value`, the form of all messages between gridbridge processes.
 
-A message file is `key=value` lines (key_value_lines.py) of at most 4096 bytes, so that a single
-write stores the whole message.
+A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can
+read and write the lines. The module imports only the errors, for fast starters.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model import key_value_lines
+from gridbridge.errors import ParseError
+
+
+_HEX = "0123456789ABCDEF"
+
+
+def encode_key_value_lines(values: dict[str, str]) -> bytes:
+    """Encode values as lines of key=value, without empty values."""
+    return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
+
+
+def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
+    """Decode key=value lines; ParseError for invalid keys or escapes, or a truncated end.
+
+    Unknown and repeated keys are errors. With `keys` None, every key is allowed.
+    """
+    if not data.endswith(b"\n"):
+        raise ParseError("the last line is incomplete")
+    values: dict[str, str] = {}
+    for line in data[:-1].split(b"\n"):
+        key, equals, value = line.decode("latin-1").partition("=")
+        is_known = keys is None or key in keys
+        if not equals or not is_known or key in values or not line.isascii():
+            raise ParseError(f"unknown, repeated or broken line {line[:40]!r}")
+        values[key] = _unquote(value)
+    return values
+
+
+def _quote(value: str) -> str:
+    raw = value.encode("utf-8", "surrogateescape")
+    if raw.isalnum() or not any(byte < 0x20 or byte > 0x7E or byte == 0x25 for byte in raw):
+        return value
+    return "".join(chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw)
+
+
+def _unquote(value: str) -> str:
+    if "%" not in value:
+        return value
+    head, *escaped = value.split("%")
+    try:
+        raw = b"".join(
+            bytes((_HEX.index(part[0]) * 16 + _HEX.index(part[1]),)) + part[2:].encode("ascii") for part in escaped
+        )
+    except (ValueError, IndexError) as error:
+        raise ParseError(f"bad escape in {value[:40]!r}") from error
+    return (head.encode("ascii") + raw).decode("utf-8", "surrogateescape")
+
 
 MAX_BYTES = 4096
 MOST_REASON = 200  # largest number of characters in a stored or logged reason
@@ -134,7 +180,7 @@ CAUSES = frozenset(value for name, value in vars(TransferFailureCause).items() i
 
 def encode_transfer_message(message: TransferMessage) -> bytes:
     """Encode a message for its spool file."""
-    return key_value_lines.encode_key_value_lines(vars(message))
+    return encode_key_value_lines(vars(message))
 
 
 def encode_message_cutting_reason(message: TransferMessage) -> bytes:
@@ -166,7 +212,7 @@ def decode_transfer_message(data: bytes) -> TransferMessage:
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    message = TransferMessage(**key_value_lines.decode_key_value_lines(data, KEYS))
+    message = TransferMessage(**decode_key_value_lines(data, KEYS))
     if message.cause and message.cause not in CAUSES:
         message.cause = TransferFailureCause.UNKNOWN
     return message

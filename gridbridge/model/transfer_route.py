@@ -4,7 +4,10 @@ The poller publishes a file a queue in lines of `key=value` (key_value_lines.py)
 read no configuration file.
 """
 
-from gridbridge.model import key_value_lines
+from gridbridge.model import transfer_message
+from collections.abc import Mapping
+from gridbridge.model.fixed_paths import PYTHON
+
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of every client program
 GRIDENGINE = "gridengine"  # cluster kind, also of an empty value
@@ -218,9 +221,35 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 def encode_transfer_route(route: TransferRoute) -> bytes:
     """Encode a route for its published file."""
-    return key_value_lines.encode_key_value_lines(vars(route))
+    return transfer_message.encode_key_value_lines(vars(route))
 
 
 def decode_transfer_route(data: bytes) -> TransferRoute:
     """Decode a published route; ParseError for invalid lines."""
-    return TransferRoute(**key_value_lines.decode_key_value_lines(data, KEYS))
+    return TransferRoute(**transfer_message.decode_key_value_lines(data, KEYS))
+
+
+TIMEOUT_S = 15.0
+
+
+def remote_cluster_access_of_person(section: Mapping[str, object], name: str, person: str) -> Away:
+    """Return a remote cluster's access values for a person."""
+    users, timeout_s = section.get("users"), section.get("command_timeout_s")
+    account = str(users.get(person, person)) if isinstance(users, dict) else person
+    way = parse_ssh_login_address(str(section.get("ssh", "")), account)
+    patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
+    if section.get("kind") == EMBEDDED:
+        folder = str(section.get("folder", ""))
+        return EmbeddedClusterAccess(path=folder, python=PYTHON, timeout_s=patience_s)
+    if section.get("kind") == OAR:
+        binaries = str(section.get("binaries", "/usr/bin"))
+        return OarServerAccess(binaries=binaries, timeout_s=patience_s, login=way)
+    return GridEngineCellAccess(
+        root=str(section.get("root", "/var/lib/gridengine")),
+        cell=str(section.get("cell", name)),
+        qmaster_port=str(section.get("qmaster_port", "")),
+        execd_port=str(section.get("execd_port", "")),
+        binaries=str(section.get("binaries", "/usr/lib/gridengine")),
+        timeout_s=patience_s,
+        login=way,
+    )

@@ -35,7 +35,7 @@ from gridbridge.model.fixed_paths import (
 )
 from gridbridge.privileged import process_scope
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
-from gridbridge.shell import file_trust, process_account, safe_files
+from gridbridge.shell import safe_files as file_trust, program_startup, safe_files
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
@@ -94,7 +94,7 @@ def limited_error_line(error: Exception) -> str:
 
 def raise_as_user_limits() -> None:
     """Raise the resource limits to root's limits, as low limits could make answers fail."""
-    if (files_open := process_account.raise_resource_limits()) < process_account.FEWEST_FILES:
+    if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
         raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
 
 

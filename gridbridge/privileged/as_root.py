@@ -27,13 +27,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.acts import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.program.version import version_with_commit
-from gridbridge.shell import file_trust, help_and_version, process_account
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell import safe_files, program_startup, program_startup
+from gridbridge.shell.program_runs import run_program
 
 HOSTS = "/etc/hosts"
 LOCK = "/run/gridbridge-as-root.hosts"
@@ -60,7 +60,7 @@ class AsRootRequestRefusal(GridbridgeError):
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    help_and_version.print_help_or_version_if_asked(__doc__, version_with_commit)
+    program_startup.print_help_or_version_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
     clear_caller_environment()
@@ -77,7 +77,7 @@ def clear_caller_environment() -> None:
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
     os.environ.clear()
-    process_account.raise_resource_limits()
+    program_startup.raise_resource_limits()
 
 
 def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
@@ -142,7 +142,7 @@ def _address(text: str) -> str:
 def _is_nodes(host: str, path: str) -> bool:
     """Say whether a host name follows the site's name scheme for new nodes."""
     try:
-        policy = policy_file.load_configuration(path)
+        policy = configuration_file.load_configuration(path)
     except ConfigError:
         return False
     prefix = policy.balance.prefix_at(policy.site.cluster)
@@ -243,8 +243,8 @@ def _replace(path: str, text: str) -> None:
 
 def run_site_export_program(verb: str, host: str, path: str) -> None:
     """Run the site's own program for a verb, if root's configuration names a program."""
-    settings = policy_file.load_configuration(path).bootstrap
+    settings = configuration_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:
-        file_trust.require_trusted_path(programs[verb], owner=os.geteuid())
+        safe_files.require_trusted_path(programs[verb], owner=os.geteuid())
         run_program((programs[verb], host), dict(ENV), LIMIT_S).checked()

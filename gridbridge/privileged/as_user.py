@@ -24,7 +24,7 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, SPOOL
-from gridbridge.model.remote_cluster import remote_cluster_access_of_person
+from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
@@ -39,7 +39,7 @@ from gridbridge.privileged.acting_as_owner import (
     require_ordinary_account,
     switch_to_user,
 )
-from gridbridge.shell import help_and_version, remote_stage_folder, safe_files
+from gridbridge.shell import program_startup, remote_stage_folder, safe_files
 from gridbridge.state import spool
 
 VERBS = {
@@ -60,7 +60,7 @@ ARRAY_VERBS = (  # campaign verbs of module arrays/as_user_array_verbs
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    help_and_version.print_help_or_version_if_asked(__doc__)
+    program_startup.print_help_or_version_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

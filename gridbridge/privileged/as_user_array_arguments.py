@@ -4,7 +4,7 @@ from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.remote_cluster import remote_cluster_access_of_person
+from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.privileged import acting_as_owner

@@ -16,7 +16,7 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.privileged import acting_as_owner
 from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.shell import safe_files
-from gridbridge.shell.runner import run_discarding_output
+from gridbridge.shell.program_runs import run_discarding_output
 
 MAX_BYTES = 1 << 16
 MOST = 30  # largest number of WORD arguments in one call

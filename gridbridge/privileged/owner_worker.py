@@ -22,7 +22,7 @@ from gridbridge.privileged.acting_as_owner import (
     OwnerRequestNotYetPossible,
 )
 from gridbridge.privileged.process_scope import UserProcessScope
-from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
+from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

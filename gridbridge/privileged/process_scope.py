@@ -16,8 +16,8 @@ import time
 from typing import NoReturn
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell import runner
-from gridbridge.shell.runner import SIGKILL
+from gridbridge.shell import program_runs
+from gridbridge.shell.program_runs import SIGKILL
 
 MOST_TASKS = 128  # largest number of processes and threads in a systemd scope
 # RLIMIT_NPROC exceeds the user's present number of processes: the user's jobs may start more.
@@ -112,7 +112,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
     argv = systemd_scope_command(pid, limit_s)
     name = next(word for word in argv if word.endswith(".scope"))
     try:
-        runner.run_program(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
+        program_runs.run_program(argv, BARE, SYSTEMD_S, most_bytes=program_runs.CHUNK_BYTES).checked()
     except CommandFailed:  # D-Bus is missing or systemd is busy
         return False
     until = time.monotonic() + MOVE_S

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.config import policy_file
-from gridbridge.decisions.site import service_folder_space
+from gridbridge.config import configuration_file
+from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_status_explanation import describe_cluster_drain
 from gridbridge.decisions.transfer.transfer_status_explanation import (
@@ -18,15 +17,15 @@ from gridbridge.decisions.transfer.transfer_status_explanation import (
 )
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import (
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import (
     PublishedFilesSnapshot,
     PublishedTaskTransfers,
     PublishedTransfer,
     PublishedTransferHistory,
 )
-from gridbridge.model.remote_job_accounting import JobRunAccounting
-from gridbridge.model.status_report import (
+from gridbridge.model.jobs_and_accounting import JobRunAccounting
+from gridbridge.model.published_status_and_reports import (
     LocalTaskExplanation,
     SiteStatusReport,
     TransferAndAwaitedEvent,
@@ -34,10 +33,20 @@ from gridbridge.model.status_report import (
     replace_control_characters,
 )
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
-from gridbridge.program import rebalance_round_alerts, users_configuration
-from gridbridge.program.watch.service_disk_space import free_space_of_campaign_filesystem
+from gridbridge.program import configuration_in_force
+from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json as files
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from gridbridge.decisions.site import service_fault_findings as decisions
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding
+from gridbridge.state import published_json
+
 
 MOST_TASKS = 100  # tasks of an array that are explained at once
 
@@ -69,7 +78,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
-        late=rebalance_round_alerts.overdue_rebalance_sentences(now, folder),
+        late=overdue_rebalance_sentences(now, folder),
     )
 
 
@@ -102,7 +111,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
     if silent:
         parts = (
             silent,
-            service_folder_space.why_folder_takes_no_files(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
+            service_fault_findings.why_folder_takes_no_files(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
             _wrong(path),
         )
     else:
@@ -114,7 +123,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
         )
     return "; ".join(
         part
-        for part in (*parts, service_folder_space.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
+        for part in (*parts, service_fault_findings.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
         if part
     )
 
@@ -124,7 +133,7 @@ def _wrong(path: str) -> str:
     if not os.path.exists(path):
         return ""
     try:
-        policy_file.load_configuration(path)
+        configuration_file.load_configuration(path)
     except ConfigError as error:
         first = transfer_status_explanation.summarize_config_problems(
             tuple(map(replace_control_characters, error.problems))
@@ -162,7 +171,7 @@ def person_who_reported_task(task: PublishedTaskTransfers) -> str:
 def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
-        records = home_accounting_records(users_configuration.load_config_or_one_in_force(path)[0], job)
+        records = home_accounting_records(configuration_in_force.load_config_or_one_in_force(path)[0], job)
     except GridbridgeError:
         return frozenset()
     return frozenset(record.owner for record in records)
@@ -198,3 +207,32 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
     return "; ".join((f"{sentence} ({asks})", *closed))
+
+
+def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
+    """Yield findings about rounds that never ended, and about paused rebalancing."""
+    yield from decisions.rebalance_round_findings(_rounds(folder), at)
+    if since := _quiesced(folder):
+        yield decisions.paused_rebalance_finding(since, at)
+
+
+def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
+    """Return sentences about rounds that are overdue, and about paused rebalancing."""
+    since = _quiesced(folder)
+    quiesced = (decisions.paused_rebalance_sentence(since, at),) if since else ()
+    return (*decisions.late_rebalance_sentences(_rounds(folder), at), *quiesced)
+
+
+def _quiesced(folder: str) -> datetime | None:
+    with suppress(OSError, GridbridgeError):
+        return published_json.rebalance_paused_since(folder)
+    return None
+
+
+def _rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
+    rounds = {}
+    for kind in RebalanceRoundKind:
+        with suppress(OSError, GridbridgeError):
+            if last := published_json.read_published_rebalance_round(kind, folder):
+                rounds[kind] = last
+    return rounds

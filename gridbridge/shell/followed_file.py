@@ -12,7 +12,7 @@ from hashlib import blake2b
 from stat import S_ISREG
 
 from gridbridge.errors import StateError
-from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256

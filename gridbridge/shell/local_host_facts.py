@@ -13,7 +13,7 @@ from math import inf
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.site.setup_findings_and_edits import RunningExecd
-from gridbridge.model.site.transfer_host_facts import FolderFreeSpace, PathFacts
+from gridbridge.model.site.site_check_facts import FolderFreeSpace, PathFacts
 from gridbridge.shell import safe_files
 
 UNIT = ".service"

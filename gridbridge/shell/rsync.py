@@ -12,7 +12,7 @@ import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.shell import runner, ssh
+from gridbridge.shell import program_runs, ssh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def rsync_files_from_host(
 def remove_folder_tree(folder: str) -> None:
     """Remove a folder with all its content; files that can't be removed stay."""
     try:
-        runner.run_program(("/bin/rm", "-rf", "--", folder), dict(BARE), REMOVAL_S)
+        program_runs.run_program(("/bin/rm", "-rf", "--", folder), dict(BARE), REMOVAL_S)
     except CommandFailed:
         return
 
@@ -169,8 +169,8 @@ def _run(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncLimitAndProgress | None
 ) -> tuple[int | None, str]:
     """Run rsync to its end; the status is None if the job's deletion ended it."""
-    source = runner.open_memory_file(stdin)
-    ours, theirs = runner.open_output_pipes()
+    source = program_runs.open_memory_file(stdin)
+    ours, theirs = program_runs.open_output_pipes()
     printed = RsyncOutput(*ours)
 
     def looks() -> bool:
@@ -180,19 +180,19 @@ def _run(
 
     try:
         output = theirs[0] if pace else theirs[1]  # progress lines do not explain a failure
-        pid = runner.spawn_program(argv, BARE, [source, output, theirs[1]])
+        pid = program_runs.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
-        runner.close_files(ours)
+        program_runs.close_files(ours)
         raise ProgramNotStarted(argv, error) from error
     finally:
-        runner.close_files([source, *theirs])
+        program_runs.close_files([source, *theirs])
     try:
         return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
-        runner.kill_program_session(pid)
+        program_runs.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
-        runner.close_files(ours)
+        program_runs.close_files(ours)
 
 
 class RsyncOutput:
@@ -205,7 +205,7 @@ class RsyncOutput:
 
     def take(self, end: int) -> bool:
         """Read from one pipe; say whether it is still open. OverflowError beyond the limit."""
-        chunk = os.read(end, runner.CHUNK_BYTES)
+        chunk = os.read(end, program_runs.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]
         else:
@@ -253,7 +253,7 @@ def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> i
             if is_unwanted():
                 os.kill(pid, SIGTERM)
                 _await(end)
-                runner.kill_program_session(pid)
+                program_runs.kill_program_session(pid)
                 return None
     finally:
         os.close(end)

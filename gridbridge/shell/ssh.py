@@ -9,15 +9,18 @@ sees only a constant line.
 
 import os
 import pwd
-
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected, SshLoginRefused
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.shell import runner, safe_files
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
+from gridbridge.shell import program_runs, safe_files
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, quote_for_sh
+import os
+from gridbridge.shell.program_runs import open_memory_file, quote_for_sh
+
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 FAILED = 255  # ssh(1): exit status of ssh's own errors
 CLIENT = "/usr/bin/ssh"
@@ -66,7 +69,7 @@ class OpenSshClient:
 
         Raises ProgramOutputTooLong if the output is larger than `most_bytes`.
         """
-        source = runner.open_memory_file(request)
+        source = program_runs.open_memory_file(request)
         try:
             return _call(login, timeout_s, source, most_bytes), _is_unread(source)
         finally:
@@ -113,7 +116,7 @@ def run_over_ssh(
     request was sent but the answer was incomplete or too long: the program may have run.
     """
     if login is None:
-        return runner.run_program(argv, env, timeout_s, stdin, most_bytes)
+        return program_runs.run_program(argv, env, timeout_s, stdin, most_bytes)
 
     def run() -> CompletedProgram:
         token = safe_files.random_file_name()
@@ -122,10 +125,10 @@ def run_over_ssh(
             carry = (carrier or _carrier).carry
             ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
         finally:
-            runner.run_program_end_callback()
+            program_runs.run_program_end_callback()
         return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
-    return run() if stdin else runner.answer_program_run((*_login_words(login), *argv), env, run)
+    return run() if stdin else program_runs.answer_program_run((*_login_words(login), *argv), env, run)
 
 
 def _login_words(login: SshLogin) -> tuple[str, ...]:
@@ -218,13 +221,13 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
     """Run the ssh client; a client that is killed at the time limit has an empty output."""
     argv = remote_shell_ssh_command(login)
     try:
-        return runner.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
+        return program_runs.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
     except ProgramOutputTooLong as error:
         raise ProgramOutputTooLong(argv, most_bytes, login.host) from error
     except CommandFailed as error:
         if error.status is not None:
             raise
-        return CompletedProgram(argv, -runner.SIGKILL, b"", b"")
+        return CompletedProgram(argv, -program_runs.SIGKILL, b"", b"")
 
 
 def _is_unread(source: int) -> bool:
@@ -252,7 +255,7 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
             return lines[-1]
-    killed = ended.status == -runner.SIGKILL
+    killed = ended.status == -program_runs.SIGKILL
     return "no answer in time" if killed else f"its shell ended with status {ended.status}"
 
 
@@ -287,3 +290,61 @@ def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
         account = login.user or person
         return f"{login.host} does not let the key of {person} into the account {account}"
     return ""
+
+
+CALLERS_CLIENT, TAR = "/usr/bin/ssh", "/bin/tar"
+PACKED = """\
+d=$(mktemp -d) && cd -- "$d" && mkdir out || exit
+trap 'cd / && rm -rf -- "$d"' EXIT
+"$@" >said </dev/null
+status=$?
+tar -c -f - said out || exit
+exit $status
+"""
+RELAY_FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
+UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
+SHELL_SIGNAL_BASE = 128  # lowest exit status with which shells report a signal
+
+
+def run_by_callers_ssh(
+    address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CALLERS_CLIENT, out: int = 1
+) -> int:
+    """Run a program at HOST or HOST:PORT by the caller's ssh; return its exit status.
+
+    The program reads `stdin`, or the caller's standard input if that is None. Its output goes to
+    the descriptor `out`. UNREACHED means that ssh failed before it had read any of `stdin`, so that
+    nothing ran. ssh reads `stdin` once a session is open. Without `stdin` a failed connection can't
+    be told from a program that ended with 255.
+    """
+    host, _, port = address.partition(":")
+    has_terminal = stdin is None and os.isatty(0) and os.isatty(out)
+    words = (client, "-t" if has_terminal else "-T", *(("-p", port) if port else ()))
+    line = " ".join(map(quote_for_sh, argv))
+    source = None if stdin is None else open_memory_file(stdin)
+    actions = [(os.POSIX_SPAWN_DUP2, out, 1)]
+    actions += [] if source is None else [(os.POSIX_SPAWN_DUP2, source, 0)]
+    try:
+        pid = os.posix_spawn(client, (*words, "--", host, line), os.environ, file_actions=actions)
+    except OSError:
+        return UNREACHED
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    is_unread = bool(stdin) and source is not None and not os.lseek(source, 0, os.SEEK_CUR)
+    if status == RELAY_FAILED and is_unread:
+        return UNREACHED
+    return status if status >= 0 else SHELL_SIGNAL_BASE - status
+
+
+def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
+    """Run a program in an empty remote folder and fetch the files that it wrote.
+
+    The files that the program writes to `out` are unpacked into `folder`, and its standard output
+    becomes the file `said`. The result is FAILED if the transfer of the files was incomplete.
+    """
+    source, sink = os.pipe()
+    unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
+    pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])
+    os.close(source)
+    status = run_by_callers_ssh(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
+    os.close(sink)
+    is_whole = os.waitpid(pid, 0)[1] == 0
+    return status if is_whole and status != UNREACHED else RELAY_FAILED

@@ -12,8 +12,8 @@ import time
 
 from gridbridge.errors import ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.shell import runner
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell import program_runs
+from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command
 
 NUMBER_BYTES = 4  # size of FIONREAD's int (ioctl_tty(2))
@@ -26,16 +26,16 @@ class SshClientProcess:
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
-        (self.output, self.errors), child_ends = runner.open_output_pipes()
+        (self.output, self.errors), child_ends = program_runs.open_output_pipes()
         self.theirs, self.to_it = os.pipe()  # `theirs` stays open, to query the unread bytes
         os.set_blocking(self.to_it, False)
         try:
-            self.pid = runner.spawn_program(argv, BARE, [self.theirs, *child_ends])
+            self.pid = program_runs.spawn_program(argv, BARE, [self.theirs, *child_ends])
         except OSError as error:
             self._close()
             raise ProgramNotStarted(argv, error) from error
         finally:
-            runner.close_files(child_ends)
+            program_runs.close_files(child_ends)
 
     def unread_bytes(self) -> int:
         """Return how many written bytes the client has not read yet."""
@@ -44,11 +44,11 @@ class SshClientProcess:
 
     def end(self) -> None:
         """Kill the ssh client and close its files."""
-        runner.kill_program_session(self.pid)
+        program_runs.kill_program_session(self.pid)
         self._close()
 
     def _close(self) -> None:
-        runner.close_files([self.output, self.errors, self.theirs, self.to_it])
+        program_runs.close_files([self.output, self.errors, self.theirs, self.to_it])
 
 
 class SshSessionsOfProgram(OpenSshClient):
@@ -67,7 +67,7 @@ class SshSessionsOfProgram(OpenSshClient):
             self._lines[argv] = SshClientProcess(argv)
 
     def carry(
-        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = runner.ANSWER_BYTES
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
@@ -91,7 +91,7 @@ class SshSessionRequest:
     """One request over an ssh session, and the part of its answer read so far."""
 
     def __init__(
-        self, line: SshClientProcess, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
+        self, line: SshClientProcess, token: str, request: bytes, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> None:
         self._line = line
         self._token = token.encode()
@@ -110,7 +110,7 @@ class SshSessionRequest:
         """Write the request and read the complete answer; False after a failure or timeout."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
-                for end, _ in self._poll.poll(runner.remaining_ms(deadline)):
+                for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
                     self._read_from(end) if end in self._read else self._write()
         except TimeoutError:
             return False
@@ -131,7 +131,7 @@ class SshSessionRequest:
             self._poll.unregister(self._line.to_it)
 
     def _read_from(self, end: int) -> None:
-        chunk = os.read(end, runner.CHUNK_BYTES)
+        chunk = os.read(end, program_runs.CHUNK_BYTES)
         read = self._read[end]
         begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two parts
         read += chunk

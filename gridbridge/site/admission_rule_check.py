@@ -12,9 +12,9 @@ from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.fixed_paths import ADMISSION
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.shell import file_trust
-from gridbridge.shell.process_account import setpriv_command_prefix
-from gridbridge.shell.runner import run_program
+from gridbridge.shell import safe_files
+from gridbridge.shell.program_startup import setpriv_command_prefix
+from gridbridge.shell.program_runs import run_program
 
 LOAD_S = 20.0
 MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")
@@ -22,7 +22,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def check_admission_rules_load(
-    account: str, folder: str = ADMISSION, owner: int = file_trust.ROOT
+    account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
     """Load the rules as the service's account, and report failures; no finding without rules."""
     if not os.path.lexists(folder):

@@ -7,21 +7,25 @@ from contextlib import suppress
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import balancer_setup_requirements as decisions
-from gridbridge.decisions.site import running_site_checks
-from gridbridge.decisions.site.sge_scheduler_settings import QUEUE_ORDER
+from gridbridge.decisions.site import running_site_findings
+from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
 from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts, LastPublishedBalancerRound
+from gridbridge.model.site.site_check_facts import (
+    BalancerCellRights,
+    BalancerFacts,
+    LastPublishedBalancerRound,
+)
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_runs import run_program
 from gridbridge.site import capability_checks
-from gridbridge.site.queue_setup import (
+from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,
@@ -73,7 +77,7 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     except GridbridgeError as error:
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}")
-        yield running_site_checks.caller_without_account_finding("balancer") if is_shut else finding
+        yield running_site_findings.caller_without_account_finding("balancer") if is_shut else finding
         return
     if master := decisions.qmaster_host_if_other(facts):
         text = f"not judged here: it runs on {master}"

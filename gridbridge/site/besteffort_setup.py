@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings as rules
-from gridbridge.decisions.site import running_site_checks as decisions
+from gridbridge.decisions.site import running_site_findings as decisions
 from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
-from gridbridge.decisions.site.needed_besteffort_queues import (
+from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
     BestEffortQueueLayout,
     choose_besteffort_model_queue,
@@ -17,14 +17,14 @@ from gridbridge.decisions.site.needed_besteffort_queues import (
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
     CheckFinding,
     FindingSeverity,
 )
-from gridbridge.site.queue_setup import (
+from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,

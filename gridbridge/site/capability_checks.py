@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.decisions.site import account_and_file_findings, stale_service_configuration
-from gridbridge.decisions.site import hanging_round_findings as decisions
+from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
+from gridbridge.decisions.site import service_fault_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
@@ -29,16 +29,16 @@ from gridbridge.model.fixed_paths import (
     PUBLISHED,
     RUNNER_LOCK,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.transfer_route import BARE, Away
-from gridbridge.program.version import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import local_host_facts, poller_lock, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.lock_holder import find_poller_lock_holder
-from gridbridge.shell.process_account import setpriv_command_prefix
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
+from gridbridge.shell.program_runs import run_program
 
 LIMIT_S = 20.0
 MOST = 20_000  # most checked names in a storage area; users can add more
@@ -49,7 +49,7 @@ LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
 PROVIDER_LISTS_ITEM = "lists of providers"
 LOCKS = {
-    stale_service_configuration.POLLER: LOCK,
+    service_fault_findings.POLLER: LOCK,
     "gridbridge-runner": RUNNER_LOCK,
     "gridbridge-nikita": NIKITA_LOCK,
     "gridbridge-balance": BALANCE_LOCK,
@@ -137,13 +137,13 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: stale_service_configuration.RunningProgramVersion(
+        program: service_fault_findings.RunningProgramVersion(
             version=running_version, pid=find_poller_lock_holder(path)
         )
         for program, path in LOCKS.items()
         if (running_version := poller_lock.poller_lock_holder_version(path)) is not None
     }
-    return stale_service_configuration.program_version_finding(running, version_with_commit())
+    return service_fault_findings.program_version_finding(running, version_with_commit())
 
 
 def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.published import PublishedClusterDrain
+from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains, published_json
 
 MAX_CHARACTERS = 500

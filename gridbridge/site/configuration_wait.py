@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from gridbridge.config import policy_file
-from gridbridge.decisions.site import stale_service_configuration
+from gridbridge.config import configuration_file
+from gridbridge.decisions.site import service_fault_findings
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
-from gridbridge.program.configuration import sha256_of_file
+from gridbridge.model.site.site_check_facts import PollerProcessFacts
+from gridbridge.program.configuration_in_force import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
 
@@ -30,11 +30,11 @@ def main() -> None:
 def configuration_lag_reason() -> str:
     """Say why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
-    return stale_service_configuration.stale_configuration_reason(facts) if facts.configuration else NOBODY
+    return service_fault_findings.stale_configuration_reason(facts) if facts.configuration else NOBODY
 
 
 def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
-    sha256 = sha256_of_file(policy_file.read_configuration_bytes(CONFIG))
+    sha256 = sha256_of_file(configuration_file.read_configuration_bytes(CONFIG))
     return lambda: inspect_poller(sha256, clock.now_s())
 
 
@@ -42,10 +42,10 @@ def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while (
-        stale_service_configuration.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S
+        service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S
     ):
         clock.sleep(LOOK_S)
-    return stale_service_configuration.stale_configuration_reason(facts)
+    return service_fault_findings.stale_configuration_reason(facts)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.shell import safe_files
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_runs import run_program
 
 MAX_BYTES = 1 << 20
 HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}

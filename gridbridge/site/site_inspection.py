@@ -1,8 +1,4 @@
-"""Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
-
-Answers of programs are cached during one inspection, because its parts send the same queries in
-parallel. No program that changes state may run inside the cache.
-"""
+"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`; judges nothing."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,15 +6,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
-
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import transfer_host_requirements
-from gridbridge.decisions.site.transfer_host_requirements import OTHERS_WRITE
+from gridbridge.decisions.site import account_and_file_findings
+from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
-from gridbridge.model.policy import Policy
-from gridbridge.model.site.transfer_host_facts import (
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     FolderFreeSpace,
     NonRootWritablePaths,
@@ -29,13 +24,27 @@ from gridbridge.model.site.transfer_host_facts import (
 )
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.transfer_route import BARE
-from gridbridge.program.watch.service_disk_space import free_space_of_campaign_filesystem
-from gridbridge.shell import file_trust, local_host_facts, poller_lock
+from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
+from gridbridge.shell import safe_files, local_host_facts, poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.process_account import setpriv_command_prefix
-from gridbridge.shell.runner import CompletedProgram, replace_program_runs_by, run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
+from gridbridge.shell.program_runs import CompletedProgram, replace_program_runs_by, run_program
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.state import published_file_formats, published_json
+import os
+import pwd
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.site_check_facts import SshKeyLoginFacts, StageDirFacts
+from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
+from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
+
 
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
 IMPORT_S = 20.0
@@ -64,7 +73,7 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
         | frozenset(path for path in (SUDOERS,) if local_host_facts.is_file_unreadable(path)),
         closed_to_others={
             path: folder
-            for path in transfer_host_requirements.PROGRAMS
+            for path in account_and_file_findings.PROGRAMS
             if (folder := local_host_facts.first_parent_closed_to_others(path))
         },
         sudoers=local_host_facts.read_text_or_empty(SUDOERS),
@@ -133,7 +142,7 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
     by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in _strict(policy)}
     by_path |= {
         path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
-        for path in (*transfer_host_requirements.PROGRAMS, CONFIG)
+        for path in (*account_and_file_findings.PROGRAMS, CONFIG)
     }
     return {path: facts for path, facts in by_path.items() if facts}
 
@@ -141,8 +150,8 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 def _tree(folder: str) -> NonRootWritablePaths | None:
     """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
-        above = dict(file_trust.write_risks_along_path(folder))
-        within = [doubts for _, doubts in file_trust.write_risks_below_folder(folder)]
+        above = dict(safe_files.write_risks_along_path(folder))
+        within = [doubts for _, doubts in safe_files.write_risks_below_folder(folder)]
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
@@ -152,9 +161,9 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
 def _strict(policy: Policy) -> tuple[str, ...]:
     """Return the paths that must not be symlinks."""
     return (
-        *transfer_host_requirements.FOLDERS,
+        *account_and_file_findings.FOLDERS,
         SUDOERS,
-        *filter(None, (transfer_host_requirements.sqlite_state_file_path(policy.site),)),
+        *filter(None, (account_and_file_findings.sqlite_state_file_path(policy.site),)),
     )
 
 
@@ -244,3 +253,92 @@ def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram
         answer.set_result(ask())
     except BaseException as error:  # threads waiting for this result get the error
         answer.set_exception(error)
+
+
+AT_ONCE = 4  # sshd drops the eleventh connection that has not logged in (MaxStartups)
+LIMIT_S = 20.0
+RSYNC = "rsync"
+NO_ACCOUNT = "no such account here"
+
+
+def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
+    """Test each user's ssh login to each cluster by ssh; non-root callers test their own."""
+    logins = [
+        (name, cluster.ssh, cluster.users.account_of(person), person)
+        for name, cluster in _by_ssh(policy)
+        for person in _people(policy, cluster.users)
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return tuple(threads.map(lambda words: _facts(*words), logins))
+
+
+def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
+    """Return for each cluster by ssh the host that lacks rsync; empty if all hosts have rsync."""
+    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
+    return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+
+
+def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
+    """Return facts about each absolute stage_dir, of all clusters by ssh or of one cluster."""
+    folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
+    pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
+    return {name: facts for name, facts in pairs if facts}
+
+
+def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
+    login = configured_cluster_address(policy, cluster).login
+    assert login
+    if not stage_dir.startswith("/"):
+        return None
+    try:
+        remote_stage_folder.require_safe_stage_dir(login, stage_dir, LIMIT_S)
+    except UnsafeRemoteFolder as error:
+        return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
+    except GridbridgeError:
+        return None  # another finding reports the error
+    return StageDirFacts(place=stage_dir, host=login.host)
+
+
+def _missing(policy: Policy, cluster: str) -> str:
+    login = configured_cluster_address(policy, cluster).login
+    assert login
+    try:
+        ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
+    except CommandFailed as error:
+        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report others
+    except GridbridgeError:
+        return ""
+    return ""
+
+
+def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
+    """Return the clusters that are reached by ssh, with or without a queue."""
+    return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
+
+
+def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
+    """Yield the users whose keys can be tested; all other commands use the service's key.
+
+    If a cluster lists users, only listed users have an account at the cluster.
+    """
+    people = [person for person in named if person != policy.site.service_account]
+    if os.geteuid() == 0:
+        yield from people
+    elif (caller := pwd.getpwuid(os.geteuid()).pw_name) in people or not people:
+        yield caller
+
+
+def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLoginFacts:
+    trouble = NO_ACCOUNT if not local_host_facts.uid_of_account(person) else _trouble(address, account, person)
+    return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+
+
+def _trouble(address: str, account: str, person: str) -> str:
+    """Log in with OpenSSH's client, as job starters do; return why this failed."""
+    try:
+        ssh.run_over_ssh(
+            parse_ssh_login_address(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
+        )
+    except GridbridgeError as error:
+        return str(error)
+    return ""

@@ -18,18 +18,18 @@ from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
 from gridbridge.model.campaigns.campaign_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.job import JobRequestAndSubmitOptions
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import QueueOrder
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task
 from gridbridge.model.transfer_route import Away, TransferRoute
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
-from gridbridge.site import queue_order_setup
+from gridbridge.site import transfer_queue_setup
 from gridbridge.site.cluster_draining import require_queue_to_cluster
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
@@ -70,7 +70,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     home does not list, and for a cluster that no queue leads to, or several queues with different
     requests.
     """
-    policy, wrong = users_configuration.load_config_or_one_in_force(path)
+    policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
     queue = _queue(to, policy)
     job = _submitted(words, policy, configured_cluster_address(policy, policy.site.cluster))
     explanation = _explained(policy, queue, job)
@@ -83,7 +83,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
     """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
-    return tuple(sorted(set(users_configuration.load_config_or_one_in_force(path)[0].remotes)))
+    return tuple(sorted(set(configuration_in_force.load_config_or_one_in_force(path)[0].remotes)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -182,7 +182,7 @@ def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
-        offers = queue_order_setup.queues_with_cluster_load(policy)
+        offers = transfer_queue_setup.queues_with_cluster_load(policy)
     except GridbridgeError:  # the rest of the explanation is printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]

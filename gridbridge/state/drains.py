@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model import key_value_lines
+from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.published import PublishedClusterDrain
-from gridbridge.shell import file_trust, safe_files
+from gridbridge.model.published_status_and_reports import PublishedClusterDrain
+from gridbridge.shell import safe_files as file_trust, safe_files
 from gridbridge.state import published_files
 
 DRAINED = "drained"
@@ -31,7 +31,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    safe_files.replace_file_atomically(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_key_value_lines(values))
+    safe_files.replace_file_atomically(f"{folder}/{DRAINED}/{cluster}", transfer_message.encode_key_value_lines(values))
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -73,7 +73,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDr
 def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
-        values = key_value_lines.decode_key_value_lines(
+        values = transfer_message.decode_key_value_lines(
             safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], KEYS
         )
         at = datetime.fromisoformat(values["at"])

@@ -10,13 +10,11 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
-
 from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
-
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
-from gridbridge.model.published import (
+from gridbridge.model.published_status_and_reports import (
     PublishedBreakersOfClusters,
     PublishedClusterAnswer,
     PublishedFilesSnapshot,
@@ -32,7 +30,15 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
     RebalanceRoundKind,
 )
 from gridbridge.shell import safe_files
-from gridbridge.state import drains, published_file_formats, published_files, unverified_histories
+from gridbridge.state import drains, published_file_formats, published_files
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from gridbridge.errors import ParseError
+from gridbridge.model.transfer_name import parse_local_job_and_task
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats
+
 
 SERVICE = published_file_formats.SERVICE
 TRANSFERS = "transfers.json"
@@ -110,7 +116,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTa
     if histories or "." in local:
         return histories
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
-    numbers = sorted(tasks | unverified_histories.tasks_with_unverified_history(folder, int(local)))
+    numbers = sorted(tasks | tasks_with_unverified_history(folder, int(local)))
     return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
 
@@ -122,7 +128,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedT
         return (history,)
     histories = (
         read_published_value(path, PublishedTaskTransfers)
-        for path in unverified_histories.unverified_history_paths(folder, local)
+        for path in unverified_history_paths(folder, local)
     )
     return tuple(history for history in histories if history)
 
@@ -218,3 +224,50 @@ def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
 
 def _path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"
+
+
+MOST = 1000  # most histories of one user
+
+
+def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
+    """Yield the paths of all people's unverified histories of a task."""
+    for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
+        yield published_file_formats.unverified_history_path(local, uid, folder)
+
+
+def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
+    """Return the tasks of an array job that have an unverified history."""
+    names = (_local(name) for _, name in _files(folder))
+    return frozenset(task for number, task in names if number == job and task)
+
+
+def limit_unverified_histories(folder: str, uid: int) -> None:
+    """Remove the oldest unverified histories of a person with more than 1000."""
+    around = f"{folder}/{published_file_formats.TOLD}/{uid}"
+    names = [name for name in safe_files.list_folder_or_empty(around) if not name.startswith(safe_files.TEMPORARY)]
+    if len(names) > MOST:
+        oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
+        for path in oldest_first[: len(names) - MOST]:
+            safe_files.remove_file(path)
+
+
+def remove_old_unverified_histories(folder: str, before: datetime) -> None:
+    """Remove unverified histories that have not changed since a time."""
+    for around, name in tuple(_files(folder)):
+        path = f"{around}/{name}"
+        if os.stat(path).st_mtime < before.timestamp():
+            safe_files.remove_file(path)
+
+
+def _local(name: str) -> tuple[int, int]:
+    try:
+        return parse_local_job_and_task(name.removesuffix(".json"))
+    except ParseError:  # a temporary file
+        return 0, 0
+
+
+def _files(folder: str) -> Iterator[tuple[str, str]]:
+    for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
+        around = f"{folder}/{published_file_formats.TOLD}/{uid}"
+        for name in safe_files.list_folder_or_empty(around):
+            yield around, name

@@ -10,9 +10,9 @@ import pytest
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import REACHED
-from gridbridge.config.site import OF_KIND
-from gridbridge.decisions.site.running_site_checks import JUDGES
-from gridbridge.model.cluster import ClusterKind
+from gridbridge.config.site_and_clusters import OF_KIND
+from gridbridge.decisions.site.running_site_findings import JUDGES
+from gridbridge.model.whole_configuration import ClusterKind
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
 

@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.model.cluster import ClusterKind, ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
 from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
@@ -31,7 +31,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
-from gridbridge.shell.session_pool import IdleSshSessions
+from gridbridge.shell.shared_ssh_connections import IdleSshSessions
 
 MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {

@@ -17,7 +17,7 @@ from gridbridge.batch.remote_job_script_writer import (
     write_remote_job_script,
 )
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
-from gridbridge.model.job import JobEnd
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage
 from tests.messages import decode_in_place
 

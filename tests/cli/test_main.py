@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.cli import main
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.site.check import CheckReport, CheckReportItem
+from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
 from gridbridge.site.cli import check_command, setup_command
 
 CONFIG = """[site]
@@ -96,7 +96,7 @@ def test_a_missing_configuration_is_one_clear_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured.unlink()
-    monkeypatch.setattr(policy_file, "CONFIG", str(configured))
+    monkeypatch.setattr(configuration_file, "CONFIG", str(configured))
 
     status = run(monkeypatch, "setup", "transfer", "beta")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 
 SITE = """
@@ -50,7 +50,7 @@ def test_nonsense_is_refused_with_its_key(section: str, line: str) -> None:
     key = line.partition(" ")[0]
 
     with pytest.raises(ConfigError) as refused:
-        policy_file.parse_configuration("FILE", f"{SITE}[{section}]\n{line}\n".encode())
+        configuration_file.parse_configuration("FILE", f"{SITE}[{section}]\n{line}\n".encode())
 
     assert len(refused.value.problems) == 1
     assert f"[{section}] {key}" in refused.value.problems[0]
@@ -60,4 +60,4 @@ def test_nonsense_is_refused_with_its_key(section: str, line: str) -> None:
 def test_a_schedule_that_means_something_is_taken(schedule: str) -> None:
     text = f'{SITE}[demand]\nschedule = "{schedule}"\n'
 
-    assert policy_file.parse_configuration("FILE", text.encode()).demand.schedule == schedule
+    assert configuration_file.parse_configuration("FILE", text.encode()).demand.schedule == schedule

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 
 GOOD = """\
@@ -21,7 +21,7 @@ COPY = "copy of /opt/gridbridge/conf/gridbridge.toml has to be there"
 def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's folder."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.load_configuration(str(path))
+        configuration_file.load_configuration(str(path))
     return [problem.replace(f"{path.parent}/", "") for problem in refusal.value.problems]
 
 
@@ -60,7 +60,7 @@ def test_values_nested_too_deeply_are_told(path: Path) -> None:
 @pytest.fixture
 def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the site's own file in the test's folder."""
-    monkeypatch.setattr(policy_file, "CONFIG", str(tmp_path / "grid.toml"))
+    monkeypatch.setattr(configuration_file, "CONFIG", str(tmp_path / "grid.toml"))
 
 
 def test_of_a_file_that_was_named_only_what_is_wrong_is_told(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:
     os.truncate(path, 1 << 40)
 
     with pytest.raises(ConfigError, match="too long; at most 1048576 bytes are read"):
-        policy_file.load_configuration(str(path))
+        configuration_file.load_configuration(str(path))
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_root_reads_no_file_in_a_folder_that_others_may_write(path: Path) -> Non
 
 @pytest.mark.root
 def test_root_reads_its_own_file(path: Path) -> None:
-    assert policy_file.load_configuration(str(path)).site.cluster == "alpha"
+    assert configuration_file.load_configuration(str(path)).site.cluster == "alpha"
 
 
 @pytest.mark.root
@@ -147,7 +147,7 @@ def test_who_is_not_root_reads_any_file(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path.chmod(0o666)
 
-    assert policy_file.load_configuration(str(path)).site.cluster == "alpha"
+    assert configuration_file.load_configuration(str(path)).site.cluster == "alpha"
 
 
 @pytest.mark.usefixtures("as_root")

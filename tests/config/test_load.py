@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 
@@ -43,7 +43,7 @@ A_PORT = "a whole number, 1 to 65535"
 def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's name."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.load_configuration(str(path))
+        configuration_file.load_configuration(str(path))
     return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
 
 
@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_is_not_said_has_its_default(path: Path) -> None:
     path.write_text(GOOD)
 
-    assert policy_file.load_configuration(str(path)) == Policy(
+    assert configuration_file.load_configuration(str(path)) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
@@ -68,7 +68,7 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
 
 @pytest.mark.parametrize(("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', ClusterKind.OAR), ("", None)])
 def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: ClusterKind | None) -> None:
-    policy = policy_file.parse_configuration("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
+    policy = configuration_file.parse_configuration("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
 
     assert (policy.local.kind if policy.local else None) == kind
     assert policy.why_no_queues
@@ -79,7 +79,7 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
     beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
     path.write_text(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
 
-    policy = policy_file.load_configuration(str(path))
+    policy = configuration_file.load_configuration(str(path))
 
     assert policy.poller == PollerSection(lost_polls=3)
     assert policy.clusters["beta"] == ClusterSection(
@@ -98,7 +98,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
     by_ssh = 'ssh = "far:2222"\n[cluster.beta.users]\nalice = "al"\n'
     path.write_text(GOOD.replace(QUEUE, by_ssh + QUEUE))
 
-    beta = policy_file.load_configuration(str(path)).clusters["beta"]
+    beta = configuration_file.load_configuration(str(path)).clusters["beta"]
 
     assert (beta.ssh, beta.users) == ("far:2222", {"alice": "al"})
 
@@ -106,7 +106,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
 def test_a_whole_number_is_a_number(path: Path) -> None:
     path.write_text(GOOD + "[poller]\ninterval_s = 6\n")
 
-    interval_s = policy_file.load_configuration(str(path)).poller.interval_s
+    interval_s = configuration_file.load_configuration(str(path)).poller.interval_s
 
     assert (float, 6.0) == (type(interval_s), interval_s)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,
@@ -28,7 +28,7 @@ HEEDED = "a provider of kind ec2 or libcloud heeds it"
 def problems_of(text: str) -> list[str]:
     """Return what is wrong with some sections."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.parse_configuration("FILE", (SITE + text).encode())
+        configuration_file.parse_configuration("FILE", (SITE + text).encode())
     return [problem.removeprefix("FILE: ") for problem in refusal.value.problems]
 
 
@@ -36,7 +36,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
     pools = '[pool.a]\nprovider = "cloud"\nimage = "ami-1"\nsize = "m5.large"\n'
     text = SITE + COMMAND + EC2 + WAKE + pools + HOST + 'mac = "52:54:00:12:34:56"\n'
 
-    policy = policy_file.parse_configuration("FILE", text.encode())
+    policy = configuration_file.parse_configuration("FILE", text.encode())
 
     assert {
         "rental": MachineProviderSection(program="/opt/rent"),
@@ -50,7 +50,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
 def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
-    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(provider="cloud")
+    assert configuration_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(provider="cloud")
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     ids=["command", "ec2", "libcloud", "ipmi", "wake"],
 )
 def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
-    policy = policy_file.parse_configuration("FILE", (SITE + sections).encode())
+    policy = configuration_file.parse_configuration("FILE", (SITE + sections).encode())
 
-    assert policy_file.parse_configuration("FILE", policy_file.format_configuration(policy).encode()) == policy
+    assert configuration_file.parse_configuration("FILE", configuration_file.format_configuration(policy).encode()) == policy
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ BOOT = '[bootstrap]\nuser = "adm"\nkey = "/k"\n'
 def test_a_step_that_has_nothing_to_do_is_refused(text: str, expected: list[str]) -> None:
     """A node without the cell's folder never joins, and its step would say nothing."""
     try:
-        policy_file.parse_configuration("FILE", f"{SITE}{BOOT}{text}\n".encode())
+        configuration_file.parse_configuration("FILE", f"{SITE}{BOOT}{text}\n".encode())
         told: tuple[str, ...] = ()
     except ConfigError as refusal:
         told = refusal.problems

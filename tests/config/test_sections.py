@@ -8,12 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge.config import policy_file
-from gridbridge.config.key_descriptions import Table, subtable_or_empty
+from gridbridge.config import configuration_file
+from gridbridge.config.section_parsing import Table, subtable_or_empty
 from gridbridge.config.section_parsing import SectionGroupOfOneName, UnnamedSection
-from gridbridge.model import cluster
+from gridbridge.model import whole_configuration
 from gridbridge.model.key_settings import setting
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.transfer import transfer_config_sections
 
@@ -37,7 +37,7 @@ class Squeezing:
 
 
 def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
-    filled = [group.field for group in policy_file.GROUPS.values()]
+    filled = [group.field for group in configuration_file.GROUPS.values()]
 
     assert sorted(filled) == sorted(key.name for key in fields(Policy))
 
@@ -58,7 +58,7 @@ def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> N
     assert expected == list(group.problems(table))
 
 
-@pytest.mark.parametrize("module", [cluster, site_sections, transfer_config_sections])
+@pytest.mark.parametrize("module", [whole_configuration, site_sections, transfer_config_sections])
 def test_a_key_is_one_line(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     keys = [
@@ -83,8 +83,8 @@ def test_a_group_reads_its_section_and_writes_it_again() -> None:
 
 
 def test_a_capability_in_the_registry_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_file, "CAPABILITIES", (*policy_file.CAPABILITIES, Squeezing()))
+    monkeypatch.setattr(configuration_file, "CAPABILITIES", (*configuration_file.CAPABILITIES, Squeezing()))
     good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
 
-    with pytest.raises(policy_file.ConfigError, match="unlucky"):
-        policy_file.parse_configuration("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())
+    with pytest.raises(configuration_file.ConfigError, match="unlucky"):
+        configuration_file.parse_configuration("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())

@@ -4,7 +4,7 @@
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 
 SITE = """\
@@ -20,7 +20,7 @@ path = "/disk"
 
 
 def test_an_area_needs_a_cluster_and_a_path() -> None:
-    (name,) = policy_file.parse_configuration("f", SITE.encode()).storage
+    (name,) = configuration_file.parse_configuration("f", SITE.encode()).storage
 
     assert "disk" == name
 
@@ -59,6 +59,6 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
 )
 def test_what_is_wrong_is_told_with_what_would_be_right(text: str, wrong: str) -> None:
     with pytest.raises(ConfigError) as told:
-        policy_file.parse_configuration("f", f"{SITE}{text}\n".encode())
+        configuration_file.parse_configuration("f", f"{SITE}{text}\n".encode())
 
     assert (wrong,) == told.value.problems

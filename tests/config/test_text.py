@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.config import key_descriptions, policy_file
+from gridbridge.config import section_parsing, configuration_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.cluster import MAX_PORT, ClusterKind, ClusterSection, JobEndPushKind, RemoteJobClaimMechanism
+from gridbridge.model.whole_configuration import (
+    MAX_PORT,
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    RemoteJobClaimMechanism,
+)
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
@@ -28,7 +34,7 @@ from gridbridge.model.key_settings import (
     RemoteAccountNames,
     config_key_description,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
@@ -123,8 +129,8 @@ def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
 def read_again(policy: Policy) -> Policy:
     with TemporaryDirectory() as folder:
         path = Path(folder, "gridbridge.toml")
-        path.write_text(policy_file.format_configuration(policy))
-        return policy_file.load_configuration(str(path))
+        path.write_text(configuration_file.format_configuration(policy))
+        return configuration_file.load_configuration(str(path))
 
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
@@ -242,14 +248,14 @@ def test_defaults_alone_survive_their_file() -> None:
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
     assert (
-        policy_file.format_configuration(policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()))
+        configuration_file.format_configuration(configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()))
         == SAMPLE.read_text()
     )
 
 
 def test_the_sample_fits_the_lab() -> None:
     """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
-    assert policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
+    assert configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
@@ -275,7 +281,7 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text("\n".join(line.removeprefix("#") for line in lines if line[:2] != "# "))
 
-    assert policy_file.load_configuration(str(path)) == policy_file.parse_configuration(
+    assert configuration_file.load_configuration(str(path)) == configuration_file.parse_configuration(
         str(SAMPLE), SAMPLE.read_bytes()
     )
 
@@ -285,9 +291,9 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = config_key_description(key)
-        allowed = key_descriptions.describe_allowed_values(key)
-        values = f"{allowed}; {key_descriptions.describe_key_default(key)}"
+        allowed = section_parsing.describe_allowed_values(key)
+        values = f"{allowed}; {section_parsing.describe_key_default(key)}"
         comment = f"\n# {known.meaning}\n# {values}\n"
 
-        assert known.unit in key_descriptions.describe_allowed_values(key)
+        assert known.unit in section_parsing.describe_allowed_values(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.stale_service_configuration import find_unreloadable_changes
-from gridbridge.model.cluster import ClusterKind, ClusterSection
+from gridbridge.decisions.site.service_fault_findings import find_unreloadable_changes
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 

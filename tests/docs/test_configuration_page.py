@@ -2,7 +2,7 @@
 
 import re
 
-from gridbridge.config.policy_file import GROUPS
+from gridbridge.config.configuration_file import GROUPS
 from gridbridge.config.section_parsing import NamedSections, UnnamedSection
 from gridbridge.model.transfer.transfer_config_sections import KINDS
 from tests.docs.console import ROOT

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from tests.docs.console import ROOT
 
 LIMIT_S = 240  # of both parts
@@ -280,7 +280,7 @@ def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType
     """And what results is a configuration that gridbridge takes."""
     usual = (ROOT / "conf/gridbridge.toml").read_text()
     own = usual + "[pool.usual]\nslots = 9\n"
-    policy = policy_file.parse_configuration("demo.toml", demo.elastic.with_sections(own).encode())
+    policy = configuration_file.parse_configuration("demo.toml", demo.elastic.with_sections(own).encode())
 
     assert policy.balance.max_nodes == demo.elastic.MOST + 1
     assert {name: pool.provider for name, pool in policy.pools.items()} == {"rented": "rental"}

@@ -15,8 +15,8 @@ import pytest
 
 from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
-from gridbridge.config import policy_file
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.config import configuration_file
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
@@ -226,7 +226,7 @@ def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_p
     shown = page.partition("<<'END'\n")[2].partition("    END\n")[0]
     (tmp_path / "gridbridge.toml").write_text(textwrap.dedent(shown))
 
-    policy = policy_file.load_configuration(str(tmp_path / "gridbridge.toml"))
+    policy = configuration_file.load_configuration(str(tmp_path / "gridbridge.toml"))
 
     assert policy.site.cluster == "beta"
     assert policy.clusters["alpha"].remote_spool_dir == "/var/spool/gridbridge-beta"

@@ -6,11 +6,11 @@ from dataclasses import fields
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides, apply_command_line_rules
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.balance_plan_and_plot import plan
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from tests.docs.console import ROOT
 
 HOW_TO = (ROOT / "docs/how-to/elastic.md").read_text()
@@ -27,7 +27,7 @@ OPTION = re.compile(r"^\| `(--\S+ \d+)` \| `(.+)` \| (.+) \|$", re.MULTILINE)
 
 def configured(text: str) -> Policy:
     """Return a site's configuration with some more of it."""
-    return policy_file.parse_configuration("gridbridge.toml", f"{SITE}{text}".encode())
+    return configuration_file.parse_configuration("gridbridge.toml", f"{SITE}{text}".encode())
 
 
 def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import key_descriptions as words
-from gridbridge.config.policy_file import GROUPS
+from gridbridge.config import section_parsing as words
+from gridbridge.config.configuration_file import GROUPS
 from gridbridge.config.section_parsing import NamedSections, UnnamedSection
 from gridbridge.model.key_settings import config_key_description
 from gridbridge.model.transfer.transfer_config_sections import KINDS

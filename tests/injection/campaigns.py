@@ -26,21 +26,21 @@ from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files, campaign_inbox
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.task_attempt_ranges import STEPS
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.privileged import as_user as as_user_program
-from gridbridge.program import cycle
+from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.database import StateFile
+from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.state_file import StateFile
 from tests.injection import killing, sandbox
 
 ALICE = 4000
@@ -156,7 +156,7 @@ def runner(forgotten_s: float = 60.0) -> CampaignRunnerCycle:
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
-    policy = policy_file.load_configuration(CONFIG)
+    policy = configuration_file.load_configuration(CONFIG)
     return replace(
         policy,
         failures=replace(policy.failures, probe_s=0.0),
@@ -177,7 +177,7 @@ def cycles(
         program = runner(forgotten_s)
         for _ in range(most):
             program.take_in()
-            cycle.run_cycle_once(program, lambda _: None)
+            service_cycle.run_cycle_once(program, lambda _: None)
             if is_done(CampaignRows(program.database)):
                 return
         raise AssertionError(f"not done after {most} cycles")
@@ -192,7 +192,7 @@ def wiping() -> None:
     daemon = NikitaDaemon(_impatient(), Clock())
     for _ in range(2):
         with daemon.open_cycle() as program:
-            cycle.run_cycle_once(program, lambda _: None)
+            service_cycle.run_cycle_once(program, lambda _: None)
 
 
 def is_over(campaigns: CampaignRows) -> bool:
@@ -293,7 +293,7 @@ def moving() -> None:
     if KILLER.files in (MOVERS, MOVED_BY):
         KILLER.begin()
     program = rebalancer()
-    cycle.run_cycle_once(program, lambda _: None)
+    service_cycle.run_cycle_once(program, lambda _: None)
     program.database.close()
     wiping()
     for _ in range(3):
@@ -622,7 +622,7 @@ def _restore(early: int, late: int) -> None:
         program = runner()
         program.take_in()
         if number:
-            cycle.run_cycle_once(program, lambda _: None)
+            service_cycle.run_cycle_once(program, lambda _: None)
         program.database.close()
         if number == early:
             shutil.copy(f"{HOME}/state.db", "/opt/earlier")
@@ -649,7 +649,7 @@ def torn(each: int) -> Iterator[str]:
 def _a_cycle(forgotten_s: float = 60.0) -> None:
     program = runner(forgotten_s)
     program.take_in()
-    cycle.run_cycle_once(program, lambda _: None)
+    service_cycle.run_cycle_once(program, lambda _: None)
 
 
 def full(each: int) -> Iterator[str]:

@@ -27,11 +27,11 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.program.configuration import ReloadableConfiguration
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_daemon import build_transfer_service
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.starter import control_methods, starter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.remote_cluster import remote_cluster_access_of_person
+from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_route import (
     EmbeddedClusterAccess,
     TransferRoute,

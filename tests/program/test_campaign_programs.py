@@ -9,16 +9,16 @@ import pytest
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.policy import Policy
-from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.program.service_process import ReloadingDaemon
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
+from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'
@@ -79,7 +79,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     """As gridbridge.toml says; a campaign that nobody asks about has used what it has used."""
     state = f'state = "sqlite:///{tmp_path}/state.db"\n'
     text = BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
-    policy = policy_file.parse_configuration("FILE", text.encode())
+    policy = configuration_file.parse_configuration("FILE", text.encode())
     database = StateFile.open(policy.site.state)
     sweep = Campaign(
         number=0,

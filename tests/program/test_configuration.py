@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
-from gridbridge.program import configuration
-from gridbridge.program.configuration import SETTLE_S, ReloadableConfiguration, sha256_of_file
+from gridbridge.program import configuration_in_force
+from gridbridge.program.configuration_in_force import (
+    SETTLE_S,
+    ReloadableConfiguration,
+    sha256_of_file,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.transfer.poller import poller_daemon
@@ -173,7 +177,7 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.write(FAR.replace('"al"', '"other"'))
 
     site.configuration = ReloadableConfiguration(Clock(), str(site.path))
-    earlier = configuration.read_config_saved_by_service(NOW, str(kept))
+    earlier = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
     assert earlier
     site.configuration.go_on_from(earlier, lambda _: away)
 
@@ -193,7 +197,7 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.configuration = ReloadableConfiguration(
         Clock(steady=lambda: site.now_s),
         str(site.path),
-        lambda: configuration.read_config_saved_by_service(NOW, str(kept)),
+        lambda: configuration_in_force.read_config_saved_by_service(NOW, str(kept)),
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -234,10 +238,10 @@ def test_a_kept_file_that_another_could_have_made_is_none(site: Site, spoil: Cal
     folder.mkdir()
     kept = folder / "kept"
     site.configuration.keep(str(kept))
-    known = configuration.read_config_saved_by_service(NOW, str(kept))
+    known = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
-    earlier = configuration.read_config_saved_by_service(NOW, str(kept))
+    earlier = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
 
     assert known is not None
     assert known.policy.poller.interval_s == 5
@@ -251,7 +255,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
 
-    assert configuration.read_config_saved_by_service(NOW, str(kept)) is None
+    assert configuration_in_force.read_config_saved_by_service(NOW, str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
@@ -298,7 +302,7 @@ def test_what_is_no_file_is_told_in_one_line(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(policy_file, "CONFIG", str(site.path))
+    monkeypatch.setattr(configuration_file, "CONFIG", str(site.path))
     make(site.path)
     for _ in range(4):
         site.turn()

@@ -17,14 +17,14 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentence
 from gridbridge.errors import CommandFailed
-from gridbridge.program import cycle
-from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.program.version import version_with_commit
+from gridbridge.program import service_cycle
+from gridbridge.program.service_cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -135,7 +135,7 @@ def balance(tmp_path: Path) -> Balance:
 
 
 def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> None:
-    plan = cycle.run_cycle_once(balance, balance.told.append)
+    plan = service_cycle.run_cycle_once(balance, balance.told.append)
 
     assert plan == ("add", "add")
     assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
@@ -144,7 +144,7 @@ def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> N
 
 
 def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:
-    plan = cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
+    plan = service_cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
 
     assert plan == ("add", "add")
     assert balance.told == ["2 jobs waiting: add 2"]
@@ -153,9 +153,9 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None
 
 def test_where_nothing_is_decided_a_dry_run_alone_says_so(balance: Balance) -> None:
     balance.waiting = 0
-    cycle.run_cycle_once(balance, balance.told.append)
+    service_cycle.run_cycle_once(balance, balance.told.append)
     before = list(balance.told)
-    cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
+    service_cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
 
     assert (before, balance.told, balance.kept()) == ([], [NOTHING], [])
 
@@ -164,7 +164,7 @@ def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
     balance.faults.append(UNREACHED)
 
     with pytest.raises(CommandFailed, match="unable to contact qmaster"):
-        cycle.run_cycle_once(balance, balance.told.append)
+        service_cycle.run_cycle_once(balance, balance.told.append)
     assert (balance.told, balance.kept()) == ([], [])
 
 
@@ -175,12 +175,12 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=3)
     balance.faults += [UNREACHED, UNREACHED]
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     why = "qstat: unable to contact qmaster"
     anew = ["release", "recover", "gather"]
     assert balance.done[:7] == ["gather", *anew, *anew]
-    assert [one.getMessage() for one in caplog.records if one.name == cycle.__name__] == [
+    assert [one.getMessage() for one in caplog.records if one.name == service_cycle.__name__] == [
         f"event=cycle_failed why={why!r}",
         f"event=cycle_failed why={why!r}",
         f"event=well_again after={why!r}",
@@ -196,11 +196,11 @@ def test_what_a_round_of_campaigns_does_is_in_the_log(tmp_path: Path, caplog: py
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=2)
     balance.waiting = 0
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
     assert "event=round" not in caplog.text
 
     waiting.is_stopped, balance.waiting, balance.cycles = False, 2, 1
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
 
     assert "event=round does='2 jobs waiting: add 2'" in caplog.text
 
@@ -227,7 +227,7 @@ def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) 
     """After a good cycle the next failure is the first one again."""
     waiting = Waiting()
     balance = Failing(tmp_path, waiting, fails="xxxxxx.x.")
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     pauses = [after - before for before, after in pairwise(balance.began_s)]
     first, longest = FIRST_PAUSE_S, LONGEST_PAUSE_S
@@ -237,7 +237,7 @@ def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) 
 def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Path) -> None:
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=1)
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
 
@@ -250,7 +250,7 @@ def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path, fault: type[E
     balance.faults.append(fault())
 
     with pytest.raises(fault):
-        cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+        service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
 
 class Threaded(Stopping):
@@ -279,7 +279,7 @@ def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(capfd: pytes
         waiting = Waiting()
         with TemporaryDirectory() as folder:
             balance = Threaded(Path(folder), waiting, give_room)
-            cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+            service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
         assert balance.done[-2:] == ["add, 1 kept", "add, 1 kept"]
 
     without_room(act)
@@ -305,7 +305,7 @@ def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> No
     """What is kept is recovered before the next one, which comes no sooner for it."""
     waiting = Waiting()
     balance = Losing(tmp_path, waiting, cycles=2)
-    cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     after = balance.done[balance.done.index("look") :]
     assert after[:4] == ["look", "release", "recover", "gather"]
@@ -328,10 +328,10 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
         assert other.stdout
         assert other.stdout.readline() == b"True\n"
         with pytest.raises(SystemExit) as ended:
-            cycle.take_program_lock(path, "gridbridge-balance", 3)
+            service_cycle.take_program_lock(path, "gridbridge-balance", 3)
         said = capsys.readouterr().err
         other.communicate()
-    cycle.take_program_lock(path, "gridbridge-balance", 3)
+    service_cycle.take_program_lock(path, "gridbridge-balance", 3)
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""

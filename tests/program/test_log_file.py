@@ -12,7 +12,7 @@ import pytest
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
-from gridbridge.program.log_rotation import ReopeningLogHandler
+from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
@@ -32,7 +32,7 @@ logging.info("event=second")
 
 FILLS = """
 import logging, os, sys
-from gridbridge.program.log_rotation import ReopeningLogHandler
+from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     if line == "after\\n":

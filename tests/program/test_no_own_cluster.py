@@ -14,7 +14,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -22,11 +22,11 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ClusterArrayLimits, JobEnd
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
     def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
-        self.policy = policy_file.parse_configuration("FILE", f"{FILE}{more}".encode())
+        self.policy = configuration_file.parse_configuration("FILE", f"{FILE}{more}".encode())
         self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)

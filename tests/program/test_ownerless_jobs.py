@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 
@@ -64,7 +64,7 @@ def beta(tmp_path: Path) -> Beta:
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
     text = SITE.format(folder=tmp_path)
-    return policy_file.parse_configuration("gridbridge.toml", text.encode())
+    return configuration_file.parse_configuration("gridbridge.toml", text.encode())
 
 
 @pytest.mark.parametrize("job", ["41", ""], ids=["by its id", "by its name"])
@@ -120,7 +120,7 @@ def test_what_root_can_do_depends_on_the_batch_system(beta: Beta, tmp_path: Path
     text = SITE.format(folder=tmp_path)
     if "oar" in section:
         text = text.replace("qmaster_port = 3\nexecd_port = 4\n", "")
-    policy = policy_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
+    policy = configuration_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 
     assert expected in str(jobs_of_removed_accounts._not_deleted(policy, "beta", "alice", "41", error))

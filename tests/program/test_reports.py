@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.published import PublishedConfigurationStatus
-from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
+from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus
+from gridbridge.model.site.site_check_facts import FolderFreeSpace
 from gridbridge.program.status_and_why_reports import (
     JobWithoutTransfers,
     build_site_status_report,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import ConfigError
-from gridbridge.program import status_and_why_reports, users_configuration
+from gridbridge.program import status_and_why_reports, configuration_in_force
 from gridbridge.transfer.remote_tools import qacct_remote, qstat_remote
 
 RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -20,9 +20,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of both files, as they are to a person who is not root."""
     (tmp_path / "there").write_text(WRONG)
     (tmp_path / "kept").write_text(RIGHT)
-    monkeypatch.setattr(users_configuration, "CONFIG", str(tmp_path / "there"))
-    monkeypatch.setattr(users_configuration, "IN_FORCE", str(tmp_path / "kept"))
-    monkeypatch.setattr(users_configuration.file_trust, "required_trusted_file_owner", lambda: None)
+    monkeypatch.setattr(configuration_in_force, "CONFIG", str(tmp_path / "there"))
+    monkeypatch.setattr(configuration_in_force, "IN_FORCE", str(tmp_path / "kept"))
+    monkeypatch.setattr(configuration_in_force.file_trust, "required_trusted_file_owner", lambda: None)
     return tmp_path
 
 
@@ -32,14 +32,14 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
     with pytest.raises(ConfigError) as told:
-        users_configuration.load_config_with_home_cluster(str(other))
+        configuration_in_force.load_config_with_home_cluster(str(other))
 
     wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
 def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
-    policy, wrong = users_configuration.load_config_or_one_in_force(f"{here}/there")
+    policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
@@ -59,7 +59,7 @@ def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.M
 def test_a_right_file_counts(here: Path) -> None:
     (here / "there").write_text(RIGHT.replace("alpha", "beta"))
 
-    policy, wrong = users_configuration.load_config_or_one_in_force(f"{here}/there")
+    policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
     assert (policy.site.cluster, wrong) == ("beta", "")
 
 
@@ -67,7 +67,7 @@ def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
     (here / "mine").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_config_or_one_in_force(f"{here}/mine")
+        configuration_in_force.load_config_or_one_in_force(f"{here}/mine")
 
 
 @pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
@@ -77,11 +77,11 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
         (here / "kept").unlink()
 
     with pytest.raises(ConfigError, match="sit"):
-        users_configuration.load_config_or_one_in_force(f"{here}/there")
+        configuration_in_force.load_config_or_one_in_force(f"{here}/there")
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users_configuration.file_trust, "required_trusted_file_owner", lambda: 0)
+    monkeypatch.setattr(configuration_in_force.file_trust, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_config_or_one_in_force(f"{here}/there")
+        configuration_in_force.load_config_or_one_in_force(f"{here}/there")

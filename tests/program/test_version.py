@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge import __version__
-from gridbridge.program.version import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit
 
 
 @pytest.fixture

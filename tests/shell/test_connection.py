@@ -19,9 +19,9 @@ import pytest
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
-from gridbridge.shell.connection import paramiko_login as login
-from gridbridge.shell.connection.kept_ssh_connections import GRACE_S, KeptSshConnections
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell import paramiko_login as login
+from gridbridge.shell.kept_ssh_connections import GRACE_S, KeptSshConnections
+from gridbridge.shell.program_runs import CompletedProgram
 
 LIMIT_S = 30.0
 SHORT_S = 0.5

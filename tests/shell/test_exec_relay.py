@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.shell import remote_program_relay
+from gridbridge.shell import ssh
 
 FAKE = """#!/bin/sh
 for word; do echo "<$word>"; done >"$(dirname "$0")/words"
@@ -24,7 +24,7 @@ def client(folder: Path, status: int = 0) -> str:
 
 def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     """Whatever shell there is in them."""
-    status = remote_program_relay.run_by_callers_ssh(
+    status = ssh.run_by_callers_ssh(
         "login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7)
     )
 
@@ -35,7 +35,7 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
 
 def test_a_host_may_have_a_port(tmp_path: Path) -> None:
     """As places of clusters have."""
-    remote_program_relay.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
+    ssh.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
 
     assert (tmp_path / "words").read_text().split()[:5] == ["<-T>", "<-p>", "<2222>", "<-->", "<login.b>"]
 
@@ -44,18 +44,18 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
     assert (
-        remote_program_relay.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name))
-        == remote_program_relay.UNREACHED
+        ssh.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name))
+        == ssh.UNREACHED
     )
 
 
 @pytest.mark.parametrize(
     ("reads", "data", "status"),
     [
-        ("", b"a", remote_program_relay.UNREACHED),
-        ("head -c 1 >/dev/null", b"a", remote_program_relay.RELAY_FAILED),
-        ("", b"", remote_program_relay.RELAY_FAILED),
-        ("", None, remote_program_relay.RELAY_FAILED),
+        ("", b"a", ssh.UNREACHED),
+        ("head -c 1 >/dev/null", b"a", ssh.RELAY_FAILED),
+        ("", b"", ssh.RELAY_FAILED),
+        ("", None, ssh.RELAY_FAILED),
     ],
 )
 def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data: bytes | None, status: int) -> None:
@@ -64,12 +64,12 @@ def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data:
     path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
     path.chmod(0o755)
 
-    assert remote_program_relay.run_by_callers_ssh("b", ("x",), data, str(path)) == status
+    assert ssh.run_by_callers_ssh("b", ("x",), data, str(path)) == status
 
 
 def test_ssh_reads_nothing_where_nobody_listens() -> None:
     """The real one."""
-    assert remote_program_relay.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == remote_program_relay.UNREACHED
+    assert ssh.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == ssh.UNREACHED
 
 
 RUNS_IT = """#!/bin/sh
@@ -82,7 +82,7 @@ eval "$3"
     ("script", "status", "files"),
     [
         ("mkdir out/0; echo b >out/0/b; echo done; exit 3", 3, {"said", "out/0/b"}),
-        ("kill -9 $PPID", remote_program_relay.RELAY_FAILED, set()),
+        ("kill -9 $PPID", ssh.RELAY_FAILED, set()),
     ],
 )
 def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, status: int, files: set[str]) -> None:
@@ -94,8 +94,8 @@ def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, sta
         each.mkdir()
     path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
 
-    found = remote_program_relay.run_remotely_and_fetch_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
+    found = ssh.run_remotely_and_fetch_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)
-    assert not list(spare.iterdir()) or status == remote_program_relay.RELAY_FAILED
+    assert not list(spare.iterdir()) or status == ssh.RELAY_FAILED

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 from gridbridge.shell.followed_file import QUIET_S, AppendedLines, read_appended_lines
 
 NOBODY = 65534

@@ -13,7 +13,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 LOGIN = SshLogin(host="delta-master")
 NAME = "gb.alpha.7.0.1"

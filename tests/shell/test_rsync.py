@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import rsync, runner
+from gridbridge.shell import rsync, program_runs
 from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncOutput
 
 
@@ -87,11 +87,11 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     ],
 )
 def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
-    ours, theirs = runner.open_output_pipes()
+    ours, theirs = program_runs.open_output_pipes()
     os.write(theirs[0], said)
     heard = RsyncOutput(*ours)
     heard.take_rest()
-    runner.close_files([*ours, *theirs])
+    program_runs.close_files([*ours, *theirs])
 
     assert line == heard.progress()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
-from gridbridge.shell import runner
-from gridbridge.shell.runner import run_discarding_output, run_program
+from gridbridge.shell import program_runs
+from gridbridge.shell.program_runs import run_discarding_output, run_program
 
 ENV = {"PATH": "/usr/bin:/bin"}
 MOST_BYTES = 1_000_000
@@ -79,7 +79,7 @@ def test_what_prints_for_ever_is_ended_at_a_limit_that_nobody_has_to_name(script
     finally:
         tracemalloc.stop()
 
-    assert peak < runner.ANSWER_BYTES + (8 << 20)
+    assert peak < program_runs.ANSWER_BYTES + (8 << 20)
 
 
 def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:
@@ -90,14 +90,14 @@ def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> No
 def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that waits for a disk that hangs: the kernel ends it when that answers."""
     pids: list[int] = []
-    monkeypatch.setattr(runner, "REAP_S", 0.2)
+    monkeypatch.setattr(program_runs, "REAP_S", 0.2)
     with monkeypatch.context() as patch:
         patch.setattr(os, "killpg", lambda pid, _: pids.append(pid))
         with pytest.raises(CommandFailed) as raised:
             sh("exec sleep 60", timeout_s=0.2)
 
     assert raised.value.status is None
-    runner.kill_program_session(pids[0])
+    program_runs.kill_program_session(pids[0])
     assert ends_soon(pids[0])
 
 
@@ -122,7 +122,7 @@ def is_running(pid: int) -> bool:
 def test_one_that_became_another_user_is_left_alone_at_the_limit(tmp_path: Path) -> None:
     """Sudo is root's, and the service may not end it."""
     code = (
-        "import os, sys; from gridbridge.shell.runner import run_program;"
+        "import os, sys; from gridbridge.shell.program_runs import run_program;"
         "from gridbridge.errors import CommandFailed\n"
         "os.setresuid(1000, 1000, 0)\n"
         "become = 'import os, time; os.setresuid(0, 0, 0); time.sleep(3)'\n"

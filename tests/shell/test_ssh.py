@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.shell import runner, ssh, ssh_session
-from gridbridge.shell.connection import paramiko_login as login
-from gridbridge.shell.connection.kept_ssh_connections import KeptSshConnections
-from gridbridge.shell.connection.lazy_ssh_connections import LazyKeptSshConnections
+from gridbridge.shell import program_runs, ssh, ssh_session
+from gridbridge.shell import paramiko_login as login
+from gridbridge.shell.kept_ssh_connections import KeptSshConnections
+from gridbridge.shell.shared_ssh_connections import LazyKeptSshConnections
 from gridbridge.shell.retry import poll_until
-from gridbridge.shell.runner import CompletedProgram, quote_for_sh
-from gridbridge.shell.session_pool import IdleSshSessions
+from gridbridge.shell.program_runs import CompletedProgram, quote_for_sh
+from gridbridge.shell.shared_ssh_connections import IdleSshSessions
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
@@ -321,7 +321,7 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
 
     with pytest.raises(CommandFailed):
-        runner.run_program((*argv, hides), BARE, 1)
+        program_runs.run_program((*argv, hides), BARE, 1)
     assert poll_until(lambda: not _running(mark), 10)
 
 

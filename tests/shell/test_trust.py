@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import FileWritableByOthers
-from gridbridge.shell import file_trust
+from gridbridge.shell import safe_files
 
 ME = os.getuid()
 
@@ -23,13 +23,13 @@ def path(tmp_path: Path) -> Path:
 
 def doubts(path: Path) -> list[str]:
     """Return what is wrong, without the folder of the test."""
-    found = file_trust.write_risks_along_path(str(path), ME)
+    found = safe_files.write_risks_along_path(str(path), ME)
     return [wrong.replace(f"{path.parents[2]}/", "") for wrong, _ in found]
 
 
 def test_a_file_that_nobody_else_can_change_is_trusted(path: Path) -> None:
     assert doubts(path) == []
-    file_trust.require_trusted_path(str(path), owner=ME)
+    safe_files.require_trusted_path(str(path), owner=ME)
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666], ids=["group", "others", "both"])
@@ -59,7 +59,7 @@ def test_a_link_is_trusted_as_what_it_leads_to_is(path: Path) -> None:
     link.symlink_to("./bridge/../bridge/file")
     path.parent.chmod(0o777)
 
-    found = [wrong for wrong, _ in file_trust.write_risks_along_path(str(link), ME)]
+    found = [wrong for wrong, _ in safe_files.write_risks_along_path(str(link), ME)]
     assert set(found) == {f"{path.parent} has mode 0777"}
 
 
@@ -68,7 +68,7 @@ def test_links_in_a_circle_are_no_file(path: Path) -> None:
     path.symlink_to(path)
 
     with pytest.raises(OSError, match="Too many levels"):
-        file_trust.require_trusted_path(str(path), owner=ME)
+        safe_files.require_trusted_path(str(path), owner=ME)
 
 
 def test_the_mends_are_told_as_one_line(path: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_mends_are_told_as_one_line(path: Path) -> None:
     path.parent.chmod(0o757)
 
     with pytest.raises(FileWritableByOthers) as refused:
-        file_trust.require_trusted_path(str(odd), owner=ME)
+        safe_files.require_trusted_path(str(odd), owner=ME)
     quoted = str(odd).replace("'", "'\\''")
     assert refused.value.mend == f"chmod go-w {path.parent} && chmod go-w '{quoted}'"
     assert str(refused.value).endswith(f"Read it, then run: {refused.value.mend}")
@@ -91,7 +91,7 @@ def test_who_opened_a_file_asks_about_that_one(path: Path, tmp_path: Path) -> No
     other.chmod(0o666)
 
     with other.open() as opened, pytest.raises(FileWritableByOthers):
-        file_trust.require_trusted_path(str(path), opened.fileno(), ME)
+        safe_files.require_trusted_path(str(path), opened.fileno(), ME)
 
 
 @pytest.mark.root
@@ -101,7 +101,7 @@ def test_what_belongs_to_another_is_not_trusted(path: Path) -> None:
     os.lchown(link, 1, 1)
     os.chown(path, 1, 1)
 
-    assert [mend.split()[:-1] for _, mend in file_trust.write_risks_along_path(str(link))] == [
+    assert [mend.split()[:-1] for _, mend in safe_files.write_risks_along_path(str(link))] == [
         ["chown", "-h", "root"],
         ["chown", "root"],
     ]

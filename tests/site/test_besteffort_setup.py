@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest, FindingSeverity
 from gridbridge.site import besteffort_setup
 
@@ -52,7 +52,7 @@ qmaster_port = 1
 execd_port = 2
 ssh = "delta-master"
 """
-    return policy_file.parse_configuration("FILE", toml.encode())
+    return configuration_file.parse_configuration("FILE", toml.encode())
 
 
 def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupRequest:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
-from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
-from gridbridge.site import check as service
-from gridbridge.site.check import _item
-from gridbridge.site.queue_setup import HomeTransferQueueSettings
+from gridbridge.site.cli import check_command as service
+from gridbridge.site.cli.check_command import _item
+from gridbridge.site.transfer_queue_setup import HomeTransferQueueSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
 
@@ -65,7 +65,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
 
 
 def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
-    policy = policy_file.parse_configuration("FILE", b'[site]\ncluster = "hub"\n')
+    policy = configuration_file.parse_configuration("FILE", b'[site]\ncluster = "hub"\n')
 
     items = [finding.item for finding in service.collect_check_findings(policy, None, Clock())]
 
@@ -97,7 +97,7 @@ def test_where_there_is_no_configuration_check_says_where_to_run_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a login node, where nobody is to edit or make that file."""
-    monkeypatch.setattr(policy_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
+    monkeypatch.setattr(configuration_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
 
     (item,) = service.check_site(Clock(), f"{tmp_path}/gridbridge.toml").items
 
@@ -120,7 +120,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(tmp_path: Path, monk
 
     monkeypatch.setattr(service, "read_home_setup", see_home)
 
-    found = [*service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())]
+    found = [*service.collect_check_findings(configuration_file.load_configuration(str(path)), "", Clock())]
 
     assert asked == [local_host_facts.this_host_name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
@@ -155,7 +155,7 @@ def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
     path = folder / "gridbridge.toml"
     first = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
     path.write_text(f'[site]\ncluster = "a"\n{cells}{first}{more}')
-    return policy_file.load_configuration(str(path))
+    return configuration_file.load_configuration(str(path))
 
 
 def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from gridbridge.decisions.site.stale_service_configuration import OLDER_IN_FORCE
-from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.decisions.site.service_fault_findings import OLDER_IN_FORCE
+from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration_reload
 

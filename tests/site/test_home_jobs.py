@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.site import home_job_explanation
-from gridbridge.site.home_job_explanation import HomeBatchSystemSilent
+from gridbridge.site.cli import why_command
+from gridbridge.site.cli.why_command import HomeBatchSystemSilent
 from tests.site.test_explanation import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,11 +35,11 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
 
 def look(
     config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool
-) -> home_job_explanation.UntransferredHomeJob | None:
+) -> why_command.UntransferredHomeJob | None:
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)
-    return home_job_explanation.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
+    return why_command.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
 
 
 def without_messages() -> str:

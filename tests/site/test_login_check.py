@@ -6,11 +6,11 @@ import pwd
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.site import ssh_login_inspection
+from gridbridge.site import site_inspection
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
     carol = pwd.struct_passwd(("carol", "x", 1234, 1234, "", "/nonexistent", "/bin/sh"))
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
     monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
-    monkeypatch.setattr(ssh_login_inspection.ssh, "run_over_ssh", refuse)
+    monkeypatch.setattr(site_inspection.ssh, "run_over_ssh", refuse)
     clusters = {"alpha": ClusterSection(), "delta": ClusterSection(ssh="delta-master", users=users)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
-    assert [each.person for each in ssh_login_inspection.inspect_ssh_keys(policy)] == tried
+    assert [each.person for each in site_inspection.inspect_ssh_keys(policy)] == tried

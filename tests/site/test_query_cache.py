@@ -9,7 +9,7 @@ import pytest
 from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 from gridbridge.site import site_inspection
 
 ENV = {"PATH": "/usr/bin:/bin"}

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.config import policy_file
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.config import configuration_file
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.shell import safe_files
-from gridbridge.site import queue_order_setup
+from gridbridge.site import transfer_queue_setup
 from gridbridge.state import published_json
 
 SITE = """
@@ -47,11 +47,11 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have home tell the queues that it has."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
     home = SimpleNamespace(query_queue_settings=lambda _: there)
-    monkeypatch.setattr(queue_order_setup, "home_queue_setup_adapter", lambda _: home)
+    monkeypatch.setattr(transfer_queue_setup, "home_queue_setup_adapter", lambda _: home)
 
 
 def policy(order: str) -> Policy:
-    return policy_file.parse_configuration("FILE", SITE.format(order=order).encode())
+    return configuration_file.parse_configuration("FILE", SITE.format(order=order).encode())
 
 
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
@@ -66,7 +66,7 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
     """Return the numbers that are to be changed."""
-    steps = queue_order_setup.plan_queue_sequence_numbers(policy(order), str(folder), f"{folder}/former.json")
+    steps = transfer_queue_setup.plan_queue_sequence_numbers(policy(order), str(folder), f"{folder}/former.json")
     return {one.edit.name: one.edit.value for one in steps}
 
 

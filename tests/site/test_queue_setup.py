@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.shell import local_host_facts
-from gridbridge.site import queue_setup, transfer_queue_request
+from gridbridge.site import transfer_queue_setup, transfer_queue_request
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 QCONF = """#!/bin/sh
@@ -55,13 +55,13 @@ pending_limit = 1
 slots = 1
 """
     )
-    return policy_file.load_configuration(str(path))
+    return configuration_file.load_configuration(str(path))
 
 
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = queue_setup.plan_transfer_queue_removal(
+    steps = transfer_queue_setup.plan_transfer_queue_removal(
         policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
     )
 
@@ -70,7 +70,7 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert cells == {"alpha", ""}
     assert warned == ["beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"]
     assert (
-        queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line == steps[0].line
+        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line == steps[0].line
     )
 
 
@@ -89,7 +89,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(policy: Poli
     (tmp_path / "qstat").write_text(QSTAT.replace("</queue_info>", f"<Queue-List>{queue}</Queue-List></queue_info>"))
     warned: list[str] = []
 
-    queue_setup.plan_transfer_queue_removal(
+    transfer_queue_setup.plan_transfer_queue_removal(
         policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
     )
 
@@ -133,14 +133,14 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
+        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
 def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     ports = "qmaster_port = 1\nexecd_port = 2\n"
     toml = f'[site]\ncluster = "alpha"\n{home}[cluster.beta]\n{ports}'
-    policy = policy_file.parse_configuration("FILE", toml.encode())
+    policy = configuration_file.parse_configuration("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
+        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))

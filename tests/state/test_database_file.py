@@ -19,8 +19,9 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import StateFile, state_file
-from gridbridge.state.database.state_file import HEAD, alembic_config
+from gridbridge.state.state_file import StateFile
+from gridbridge.state import state_file
+from gridbridge.state.state_file import HEAD, alembic_config
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
@@ -54,7 +55,7 @@ import sys
 from datetime import UTC, datetime
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import StateFile, state_file as file
+from gridbridge.state.state_file import StateFile, state_file as file
 from gridbridge.transfer.store.transfer_rows import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
@@ -173,7 +174,7 @@ def test_no_part_for_another_database_is_loaded() -> None:
     program = """
 import importlib, pkgutil, sys
 from gridbridge.state import database
-for module in pkgutil.walk_packages(database.__path__, "gridbridge.state.database."):
+for module in pkgutil.walk_packages(database.__path__, "gridbridge.state.state_file."):
     importlib.import_module(module.name)
 print("sqlalchemy.dialects.postgresql" in sys.modules)
 """

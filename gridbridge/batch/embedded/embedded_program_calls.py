@@ -9,7 +9,7 @@ from gridbridge.model.job_request import (
 )
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.errors import ParseError
-from gridbridge.model import key_value_lines
+from gridbridge.model import transfer_message
 
 
 Argv = tuple[str, ...]
@@ -171,7 +171,7 @@ Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
 
 def encode_embedded_answer(*blocks: Line) -> bytes:
     """Encode an answer as blocks of key-value lines with a final point."""
-    return BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
+    return BETWEEN.join(transfer_message.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 
 
 def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
@@ -179,9 +179,9 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = PrintedEmbeddedCluster(**key_value_lines.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster)))
+    cluster = PrintedEmbeddedCluster(**transfer_message.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster)))
     keys = _keys(PrintedEmbeddedJob)
-    return cluster, [PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys)) for block in blocks[1:]]
+    return cluster, [PrintedEmbeddedJob(**transfer_message.decode_key_value_lines(block, keys)) for block in blocks[1:]]
 
 
 def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
@@ -192,7 +192,7 @@ def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
 def parse_embedded_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
     keys = _keys(PrintedEmbeddedJobEnd)
-    return [PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys)) for block in _blocks(answer)]
+    return [PrintedEmbeddedJobEnd(**transfer_message.decode_key_value_lines(block, keys)) for block in _blocks(answer)]
 
 
 def _blocks(answer: bytes) -> list[bytes]:

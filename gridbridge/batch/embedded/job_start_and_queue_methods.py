@@ -19,7 +19,7 @@ from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, Embedde
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
 from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import BARE
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_runs import run_program
 
 
 UMASK = 0o022

@@ -6,7 +6,7 @@ from gridbridge.batch.embedded.embedded_program_calls import Argv
 from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 

@@ -14,11 +14,17 @@ from gridbridge.batch.embedded.embedded_program_calls import (
     parse_embedded_task_ends,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
+from gridbridge.model.jobs_and_accounting import (
+    ArrayEndQuery,
+    ClusterArrayLimits,
+    JobAccountAndErrors,
+    JobEnd,
+    JobKillReason,
+)
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.shell.runner import LIST_BYTES, run_program
+from gridbridge.shell.program_runs import LIST_BYTES, run_program
 
 QUEUE = "embedded"  # name of the embedded cluster's only queue
 OURS = f"{PREFIX}."

@@ -16,7 +16,7 @@ from gridbridge.batch.embedded.embedded_program_calls import (
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.shell.runner import CompletedProgram, run_program
+from gridbridge.shell.program_runs import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

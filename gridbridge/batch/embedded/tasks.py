@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from gridbridge.batch.embedded import embedded_program_calls
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_runs import run_program
 
 
 NEVER_AGAIN = "no"

@@ -49,7 +49,7 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 from gridbridge.model.qconf_attributes import parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 from collections import Counter
 from collections.abc import Mapping
 from gridbridge.batch.gridengine.parse.qstat_xml import parse_short_xml

@@ -43,7 +43,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.transfer_name import WRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
+from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,13 @@ from signal import SIGKILL
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.elastic.published_balance import TasksEndedInMinute
-from gridbridge.model.job import ArrayEndQuery, JobEnd, JobKillReason
-from gridbridge.model.remote_job_accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting, queue_wait_s
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery, JobEnd, JobKillReason
+from gridbridge.model.jobs_and_accounting import (
+    RESCHEDULED,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+    queue_wait_s,
+)
 from gridbridge.model.transfer_name import NO_TASK
 
 FRONT = (  # fields of an accounting line before the category

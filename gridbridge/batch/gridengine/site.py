@@ -9,7 +9,7 @@ from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
-from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 HAS_OPERATORS = True

@@ -9,13 +9,19 @@ from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, FutureDatedJobEnd, JobAccountAndErrors, JobEnd
+from gridbridge.model.jobs_and_accounting import (
+    ArrayEndQuery,
+    ClusterArrayLimits,
+    FutureDatedJobEnd,
+    JobAccountAndErrors,
+    JobEnd,
+)
 from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
-from gridbridge.model.remote_job_accounting import JobRunAccounting
+from gridbridge.model.jobs_and_accounting import JobRunAccounting
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
+from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
 import logging
 import re
 from collections.abc import Sequence
@@ -29,10 +35,14 @@ from gridbridge.batch.gridengine.qacct import (
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.remote_job_accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd, JobEnd
+from gridbridge.model.jobs_and_accounting import (
+    RESCHEDULED,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+)
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
+from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
 
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))

@@ -23,7 +23,7 @@ from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import OWN_START, JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

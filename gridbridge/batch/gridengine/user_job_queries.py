@@ -18,10 +18,13 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
-from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
+from gridbridge.model.jobs_and_accounting import (
+    JobRequestAndSubmitOptions,
+    QueueJobAndUserRestrictions,
+)
 from gridbridge.model.job_request import Pairs
 from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer_route import GridEngineCellAccess
 import re
 from collections.abc import Iterable

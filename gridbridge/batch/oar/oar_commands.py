@@ -13,7 +13,7 @@ from gridbridge.model.job_request import (
     split_property_and_sql_relation,
 )
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts as this_host
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 
 NODE_PORT = 6667  # port of OAR's sshd on each node in all OAR packages
 PROBE_S = 1.0

@@ -18,7 +18,7 @@ from gridbridge.batch.oar.oar_commands import (
 )
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
 MOST_LINES = 10_000  # most listed waiting jobs; each takes about 40 us

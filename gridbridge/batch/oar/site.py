@@ -7,7 +7,7 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
-from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import OarServerAccess
 
 HAS_OPERATORS = False

@@ -27,12 +27,18 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import ArrayEndQuery, ClusterArrayLimits, JobAccountAndErrors, JobEnd, JobKillReason
+from gridbridge.model.jobs_and_accounting import (
+    ArrayEndQuery,
+    ClusterArrayLimits,
+    JobAccountAndErrors,
+    JobEnd,
+    JobKillReason,
+)
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 from collections.abc import Iterator
 from gridbridge.batch.oar.oar_commands import HERE
 from gridbridge.errors import GridbridgeError

@@ -16,7 +16,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSentOrUnsentCause,
 )
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
     TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",

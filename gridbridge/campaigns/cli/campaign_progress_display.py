@@ -18,11 +18,11 @@ from rich.table import Column
 from rich.text import Text
 
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
-from gridbridge.cli import output, plot_files
+from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 
 PAUSE_S = 1.0
 COLUMNS = (
@@ -107,8 +107,8 @@ def _bars(look: Look, pause: Callable[[float], None]) -> None:
 
 
 def _print_line(line: str) -> None:
-    output.print_line(line)
-    output.flush_output()
+    output_and_errors.print_line(line)
+    output_and_errors.flush_output()
 
 
 def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:

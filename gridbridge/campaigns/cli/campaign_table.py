@@ -6,14 +6,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
-from gridbridge.cli import output
+from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownForecastErrors,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import SENT, PublishedCampaignTask
-from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
@@ -123,11 +126,11 @@ def print_task_lines(
 ) -> None:
     """Print a line for each task."""
     if not is_headless:
-        output.print_line(TASK_HEAD)
+        output_and_errors.print_line(TASK_HEAD)
     for task in published_tasks:
-        output.print_line(task_line(task, parameters))
+        output_and_errors.print_line(task_line(task, parameters))
         for line in further_attempt_lines(task) if task.copies else ():
-            output.print_line(line)
+            output_and_errors.print_line(line)
 
 
 def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
@@ -184,13 +187,13 @@ def _csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
 
 def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
     if not is_headless:
-        output.print_line(_csv_line(head))
+        output_and_errors.print_line(_csv_line(head))
     for row in rows:
-        output.print_line(_csv_line(row))
+        output_and_errors.print_line(_csv_line(row))
 
 
 def _csv_line(cells: Sequence[object]) -> str:
     """Format a CSV line; on a terminal control characters are replaced."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
-    return replace_control_characters(text.getvalue()) if output.is_stdout_terminal() else text.getvalue()
+    return replace_control_characters(text.getvalue()) if output_and_errors.is_stdout_terminal() else text.getvalue()

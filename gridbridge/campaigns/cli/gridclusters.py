@@ -13,8 +13,8 @@ from gridbridge.campaigns.store import (
 from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import FOLDER, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster
 from gridbridge.state import drains
@@ -53,20 +53,20 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
         published_events_and_tasks.published_events(folder),
     )
     if not clusters:
-        output.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
+        output_and_errors.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
-        output.print_json(to_json_types(clusters))
+        output_and_errors.print_json(to_json_types(clusters))
         return 0
     drained = drains.list_drained_clusters(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, cluster in enumerate(clusters, start=1):
         info = _info(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
-        output.print_line(f"{number}: {cluster.name}{info}")
+        output_and_errors.print_line(f"{number}: {cluster.name}{info}")
         if is_more:
             _list(asdict(cluster))
             _list_events(cluster.name, events)
         if is_bars:
-            output.print_line(_bar(cluster))
+            output_and_errors.print_line(_bar(cluster))
         elif is_usage:
             _list(_usage(cluster))
     return 0
@@ -110,7 +110,7 @@ def _bar(cluster: ShownCampaignCluster) -> str:
 
 def _list(values: dict[str, object]) -> None:
     for key, value in values.items():
-        output.print_line(f"    {key}: {_text(value)}")
+        output_and_errors.print_line(f"    {key}: {_text(value)}")
 
 
 def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
@@ -119,7 +119,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
             text = published_events_and_tasks.describe_event_to_user(event, {})
-            output.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
+            output_and_errors.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 
 def _text(value: object) -> str:

@@ -15,8 +15,8 @@ from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import VERBOSE, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 SAID = {
@@ -108,9 +108,9 @@ def griddel(
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
-            output.print_line(f"{subject} {SAID[verb]}")
+            output_and_errors.print_line(f"{subject} {SAID[verb]}")
         else:
-            output.print_error(f"griddel: campaign {number}: {NOT_DONE[reply]}")
+            output_and_errors.print_error(f"griddel: campaign {number}: {NOT_DONE[reply]}")
     return 0 if {*answers.values()} <= {CampaignOwnerRequestReply.DONE} else REFUSED
 
 

@@ -19,8 +19,8 @@ from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import FOLDER, VERBOSE, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
@@ -96,7 +96,7 @@ def gridevents(
         published_events_and_tasks.published_events(folder), campaign, number, is_global=is_global, is_all=is_all
     )
     if problem := _missing(events, campaign, number, folder):
-        output.print_error(f"gridevents: {problem}")
+        output_and_errors.print_error(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
         return _close(
@@ -129,7 +129,7 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hi
     numbers = tuple(event.number for event in events)
     sent_again = {event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _has_tasks(event)}
     if not numbers:
-        output.print_line(f"no event is open; nothing is changed{hint}")
+        output_and_errors.print_line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
         with relay_and_runner_wait.report_late_runner_answer("gridevents"):
@@ -140,11 +140,11 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hi
         return relay_and_runner_wait.report_missing_runner_answer("gridevents", error)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
-            output.print_line(f"Event {number} closed")
+            output_and_errors.print_line(f"Event {number} closed")
             if number in sent_again:
-                output.print_line(f"Event {number}: its tasks are sent again")
+                output_and_errors.print_line(f"Event {number}: its tasks are sent again")
         else:
-            output.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
+            output_and_errors.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
     return (
         0
         if {*answers.values()} - {CampaignOwnerRequestReply.NOT_AGAIN} == {CampaignOwnerRequestReply.DONE}
@@ -177,19 +177,19 @@ def print_events(
 ) -> None:
     """Print a table of events; for a single event its owner also sees the first failed task."""
     if is_json:
-        output.print_json(to_json_types(events))
+        output_and_errors.print_json(to_json_types(events))
         return
-    output.print_table(EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign"))
+    output_and_errors.print_table(EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign"))
     for event in events if is_one else ():
         parameters, words = published_events_and_tasks.first_failed_task_details(event)
         if parameters:
-            output.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
+            output_and_errors.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
-            output.print_line(f"  {word}")
+            output_and_errors.print_line(f"  {word}")
         if folder := published_events_and_tasks.failed_start_directory(event):
-            output.print_line(f"its exec_directory at {event.cluster}: {folder}")
+            output_and_errors.print_line(f"its exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _cure(event)):
-            output.print_line(cure)
+            output_and_errors.print_line(cure)
 
 
 def _cure(event: CampaignEvent) -> str:

@@ -14,9 +14,9 @@ from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import FOLDER, VERSION
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +45,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     campaign_client.require_published_files(folder)
     campaign = published_events_and_tasks.find_published_campaign(number, folder)
     if not campaign:
-        output.print_error(f"gridfetch: no campaign {number}")
+        output_and_errors.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
     ended = [task for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
@@ -53,16 +53,16 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         folder_here = to or f"campaign.{number}"
         results = own_task_outputs.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except ForeignOrMissingCampaignFile as error:
-        output.print_error(f"gridfetch: {error}")
+        output_and_errors.print_error(f"gridfetch: {error}")
         return REFUSED
     for result in results:
-        output.print_line(f"{result.cluster}: {number_with_noun(result.files, 'file')}")
+        output_and_errors.print_line(f"{result.cluster}: {number_with_noun(result.files, 'file')}")
         if result.problem:
-            output.print_error(f"gridfetch: {result.cluster}: {result.problem}")
+            output_and_errors.print_error(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
-        output.print_line(f"they are in campaign.{number}")
+        output_and_errors.print_line(f"they are in campaign.{number}")
     for cluster, tasks in sorted(Counter(task.cluster for task in ended if task.is_suspect).items()):
-        output.print_error(
+        output_and_errors.print_error(
             f"gridfetch: {cluster} is a sink: look at the results of its {number_with_noun(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
         )

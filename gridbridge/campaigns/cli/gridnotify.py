@@ -11,12 +11,12 @@ from gridbridge.campaigns.cli import (
 )
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 
 NOT_DONE = {
     CampaignOwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
@@ -85,15 +85,15 @@ def gridnotify(
 def _list(is_json: bool) -> int:
     subscriptions = campaign_client.own_notify_subscriptions()
     if is_json:
-        output.print_json(subscriptions)
+        output_and_errors.print_json(subscriptions)
         return 0
     if not subscriptions:
-        output.print_error("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
+        output_and_errors.print_error("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
     else:
-        output.print_line("You have the following notification subscriptions:")
+        output_and_errors.print_line("You have the following notification subscriptions:")
     for subscription in subscriptions:
         identity = replace_control_characters(subscription["identity"])
-        output.print_line(f" - {subscription['way']} on {identity} with severity {subscription['severity']}")
+        output_and_errors.print_line(f" - {subscription['way']} on {identity} with severity {subscription['severity']}")
     return 0
 
 
@@ -110,12 +110,12 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
     if answer is not CampaignOwnerRequestReply.DONE:
-        output.print_error(f"gridnotify: {NOT_DONE[answer]}")
+        output_and_errors.print_error(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
     if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
-        output.print_error(f"gridnotify: {NO_PROGRAM.format(identity)}")
+        output_and_errors.print_error(f"gridnotify: {NO_PROGRAM.format(identity)}")
     if is_verbose:
-        output.print_line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
+        output_and_errors.print_line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
     return 0
 
 

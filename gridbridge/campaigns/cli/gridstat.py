@@ -18,13 +18,13 @@ from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.cli import output, plot_files
-from gridbridge.cli.shared_options import FOLDER, VERSION
+from gridbridge.cli import output_and_errors, plot_files
+from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # most bytes printed of a task's output
@@ -53,17 +53,17 @@ class GridstatOutputOptions:
 def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool) -> None:
     """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
     if view.is_json:
-        output.print_json([_plain(campaign) for campaign in campaigns])
+        output_and_errors.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
         as_csv = campaign_table.print_campaign_summary_csv if is_summary else campaign_table.print_campaigns_csv
         as_csv(campaigns, view.is_headless)
     elif is_summary:
-        output.print_table(
+        output_and_errors.print_table(
             SUMMARY_HEAD, [campaign_summary_row(campaign) for campaign in campaigns], numbers=SUMMARY_HEAD[4:]
         )
     else:
         for line in ([] if view.is_headless else [HEAD]) + [cigri_campaign_line(campaign) for campaign in campaigns]:
-            output.print_line(line)
+            output_and_errors.print_line(line)
 
 
 def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
@@ -72,7 +72,7 @@ def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOpt
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
-        output.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
+        output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
 
 
 def _plain(campaign: ShownCampaign) -> dict[str, object]:
@@ -88,14 +88,14 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
     tasks = published_events_and_tasks.list_published_tasks(campaign, first, view.folder)
     counted = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
-        output.print_json(_plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]})
+        output_and_errors.print_json(_plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]})
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
         show_campaign_with_clusters(campaign, view)
-        output.print_line(campaign_table.campaign_end_forecast_text(counted))
+        output_and_errors.print_line(campaign_table.campaign_end_forecast_text(counted))
         if campaign.state.is_alive and (errors := campaign_client.published_forecast_errors(view.folder)):
-            output.print_line(campaign_table.end_forecast_error_text(errors))
+            output_and_errors.print_line(campaign_table.end_forecast_error_text(errors))
         campaign_table.print_task_lines(tasks, parameters, view.is_headless)
 
 
@@ -108,13 +108,13 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) for task in tasks]
         ends = [{"stderr": texts.get(task.number)} for task in tasks]
-        output.print_json([row | end for row, end in zip(rows, ends, strict=True)])
+        output_and_errors.print_json([row | end for row, end in zip(rows, ends, strict=True)])
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
         _print_failed(tasks, parameters, texts, view)
     for problem in problems:
-        output.print_error(f"gridstat: {problem}")
+        output_and_errors.print_error(f"gridstat: {problem}")
 
 
 def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
@@ -140,11 +140,11 @@ def show_task_or_its_output(
         return _stream(number, published_task, is_error=is_error)
     parameters = published_events_and_tasks.own_task_parameters(number)
     if view.is_json:
-        output.print_json(campaign_table.task_json(published_task, parameters))
+        output_and_errors.print_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
         campaign_table.print_tasks_csv([published_task], parameters, view.is_headless)
     elif is_there:
-        output.print_line(f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}")
+        output_and_errors.print_line(f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}")
     else:
         campaign_table.print_task_lines([published_task], parameters, view.is_headless)
     return 0
@@ -159,7 +159,7 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     campaign_progress_display.write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
-    output.print_line(path)
+    output_and_errors.print_line(path)
 
 
 def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
@@ -169,13 +169,13 @@ def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
     locations = own_task_outputs.own_campaign_output_folders(number)
     texts, problems = own_task_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
-        output.print_error(f"gridstat: {problem}")
+        output_and_errors.print_error(f"gridstat: {problem}")
     if not texts and not problems:
         path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_file_name(task, stream)}"
         none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
-        output.print_error(f"gridstat: job {number}.{task.number}: {none}")
+        output_and_errors.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
-        output.print_line(text.removesuffix("\n"))
+        output_and_errors.print_line(text.removesuffix("\n"))
     return 0 if texts else 1
 
 
@@ -196,11 +196,11 @@ def _print_failed(
     view: GridstatOutputOptions,
 ) -> None:
     if not view.is_headless:
-        output.print_line(campaign_table.TASK_HEAD)
+        output_and_errors.print_line(campaign_table.TASK_HEAD)
     for task in tasks:
-        output.print_line(campaign_table.task_line(task, parameters))
+        output_and_errors.print_line(campaign_table.task_line(task, parameters))
         for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
-            output.print_line(f"    {replace_control_characters(line)}")
+            output_and_errors.print_line(f"    {replace_control_characters(line)}")
 
 
 OF_ONE = "-f, -e, -J, --failed"
@@ -291,7 +291,7 @@ def gridstat(
             return show_task_or_its_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
         _show(context.params, look, chosen, view)
     except (ForeignOrMissingCampaignFile, NoEndedTaskToPlot, UnknownCampaignOrTask) as error:
-        output.print_error(f"gridstat: {error}")
+        output_and_errors.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
 
@@ -313,7 +313,7 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
         (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number))),
+        (options["is_jdl"], lambda: output_and_errors.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: show_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: show_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: show_open_events(campaigns[0], view)),

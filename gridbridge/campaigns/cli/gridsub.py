@@ -27,8 +27,8 @@ from gridbridge.campaigns.store.campaign_client import (
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import VERSION
+from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
@@ -195,7 +195,7 @@ def gridsub(
     options = ["--check"] * is_check + ["--wait"] * is_wait
     options += ["--details"] * is_details + ["--debug"] * is_debug
     try:
-        with error_boundary.print_traceback_if_debug(is_debug):
+        with output_and_errors.print_traceback_if_debug(is_debug):
             if added_to is not None:
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
@@ -217,7 +217,7 @@ def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool)
 def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Submit a parsed campaign, or with --check preview its tasks."""
     for warning in parsed.warnings:
-        output.print_error(f"gridsub: {warning}")
+        output_and_errors.print_error(f"gridsub: {warning}")
     if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
@@ -292,10 +292,10 @@ def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: by
 
 def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
-        output.print_error(f"gridsub: {line}")
-    return error_boundary.ERROR if isinstance(error, CommandLineMistake) else REFUSED
+        output_and_errors.print_error(f"gridsub: {line}")
+    return output_and_errors.ERROR if isinstance(error, CommandLineMistake) else REFUSED
 
 
 def main() -> None:
     """Run gridsub, here or relayed to the transfer host."""
-    error_boundary.run_command_reporting_errors(gridsub, "gridsub")
+    output_and_errors.run_command_reporting_errors(gridsub, "gridsub")

@@ -22,14 +22,14 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithou
 from gridbridge.campaigns.submission.jdl_and_task_files import FILE_BYTES, is_json_jdl
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import PARAMETERS
-from gridbridge.cli import output
-from gridbridge.config.site import OF_KIND
+from gridbridge.cli import output_and_errors
+from gridbridge.config.site_and_clusters import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
-from gridbridge.model.status_report import number_with_noun
-from gridbridge.program import users_configuration
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.program import configuration_in_force
 from gridbridge.program.model_values_as_json import model_value_from_json
 
 
@@ -131,13 +131,13 @@ def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
     """Return the configured clusters that accept array jobs."""
     from gridbridge.batch.batch_adapter_table import ADAPTERS
 
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
 def _site_clusters(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(users_configuration.load_config_or_one_in_force(path)[0].clusters))
+        return tuple(sorted(configuration_in_force.load_config_or_one_in_force(path)[0].clusters))
     except ConfigError:
         return ()
 
@@ -169,7 +169,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
     """Return the clusters where resources of `qsub -l` are requested by their own names."""
     try:
-        policy, _ = users_configuration.load_config_or_one_in_force(path)
+        policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     except ConfigError:
         return frozenset()  # unknown kinds of clusters: ignored resources are reported
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
@@ -285,7 +285,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
         )
     for word in OURS_ALONE:
         if word in words:
-            output.print_error(
+            output_and_errors.print_error(
                 f"gridsub: {word} behind the script goes to the script; expected options of gridsub before it"
             )
 
@@ -327,10 +327,10 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         # the published list may lack a new campaign, so only its missing file is an error
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
-        output.print_error(f"gridsub: {warning}")
+        output_and_errors.print_error(f"gridsub: {warning}")
     campaign_admission.require_unchanged_by_site_rules(parsed)
     if is_check:
-        output.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
+        output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
         return 0
     with relay_and_runner_wait.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)

@@ -15,8 +15,8 @@ from gridbridge.campaigns.store import (
 )
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import output
-from gridbridge.config.site import OF_KIND
+from gridbridge.cli import output_and_errors
+from gridbridge.config.site_and_clusters import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
@@ -27,10 +27,13 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Cluste
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterAnswer
-from gridbridge.model.status_report import number_with_noun, replace_control_characters
-from gridbridge.program import users_configuration
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
+from gridbridge.program import configuration_in_force
 from gridbridge.state import drains, published_file_formats, published_json
 
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
@@ -187,7 +190,7 @@ def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
 
 def _policy(jdl: Jdl, path: str) -> Policy:
     """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
         names = ", ".join(sorted(policy.clusters))
@@ -200,24 +203,24 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     admission = campaign_admission.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
-            output.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")
+            output_and_errors.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")
     if admission.refusal:
-        output.print_error(f"gridsub: {replace_control_characters(admission.refusal)}")
+        output_and_errors.print_error(f"gridsub: {replace_control_characters(admission.refusal)}")
         return REFUSED
     previewed = preview_tasks_by_cluster(parsed, admission)
     name = replace_control_characters(admission.jdl.name)
-    output.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
+    output_and_errors.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:
-        output.print_line(_sentence(cluster))
+        output_and_errors.print_line(_sentence(cluster))
         if cluster.may_be_spread:
-            output.print_line(SPREAD.format(cluster.cluster))
+            output_and_errors.print_line(SPREAD.format(cluster.cluster))
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
-        output.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
+        output_and_errors.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
     if previewed.before:
         before = number_with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
-        output.print_line(f"{before} of campaigns before it {verbs} first")
+        output_and_errors.print_line(f"{before} of campaigns before it {verbs} first")
     return 0
 
 

@@ -12,12 +12,12 @@ from gridbridge.campaigns.store import (
 from gridbridge.campaigns.store import (
     campaign_client as published_events_and_tasks,
 )
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import FOLDER, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell.retry import poll_until
 
 
@@ -59,13 +59,13 @@ def wait_for_campaign_end(
     the program's name.
     """
     if not poll_until(lambda: published_events_and_tasks.find_published_campaign(number, folder) is not None, SHOWN_S):
-        output.print_error(f"{program}: no campaign {number}")
+        output_and_errors.print_error(f"{program}: no campaign {number}")
         return FAILED
     while campaign := published_events_and_tasks.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)
-    output.print_error(f"{program}: {GONE.format(number)}")
+    output_and_errors.print_error(f"{program}: {GONE.format(number)}")
     return FAILED
 
 
@@ -77,5 +77,5 @@ def _report_end(program: str, campaign: ShownCampaign) -> int:
     message = f"campaign {campaign.number} is {campaign.state}: {ended}"
     is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks
     if not (is_good := is_whole and not campaign.failed and not campaign.cancelled):
-        output.print_error(f"{program}: {message}")
+        output_and_errors.print_error(f"{program}: {message}")
     return 0 if is_good else FAILED

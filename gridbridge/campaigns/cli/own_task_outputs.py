@@ -21,10 +21,10 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.program import users_configuration
-from gridbridge.shell import file_trust, rsync, ssh
+from gridbridge.program import configuration_in_force
+from gridbridge.shell import safe_files, rsync, ssh
 from gridbridge.shell import safe_files as files
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
@@ -74,10 +74,10 @@ def own_campaign_output_folders(
     """
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
-        owner = file_trust.account_name_or_uid(uid)
+        owner = safe_files.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
     header, _ = campaign_files.read_own_campaign_file(number, folder)
-    policy, _ = users_configuration.load_config_or_one_in_force(config)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(config)
     clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
     folders = {}
     for name, cluster in clusters.items():

@@ -21,10 +21,10 @@ from gridbridge.campaigns.store.campaign_client import (
     RunnerAnswerTimeout,
 )
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import error_boundary, output
+from gridbridge.cli import output_and_errors, output_and_errors
 from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.shell import remote_program_relay
+from gridbridge.shell import ssh
 from gridbridge.shell.safe_files import is_owned_by_current_user
 
 PROGRAMS = "/opt/gridbridge/bin"
@@ -39,10 +39,10 @@ def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> st
     """Return the host that must run the command; empty for this host or if none is set."""
     if os.path.isdir(folder):
         return ""
-    from gridbridge.config import policy_file  # slow to load, and not needed on the transfer host
+    from gridbridge.config import configuration_file  # slow to load, and not needed on the transfer host
 
     try:
-        return policy_file.load_configuration(path).site.transfer_host
+        return configuration_file.load_configuration(path).site.transfer_host
     except ConfigError:
         return ""  # the command reports the missing configuration
 
@@ -63,7 +63,7 @@ Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles 
 def run_here_or_on_transfer_host(
     command: click.Command,
     name: str,
-    lost: int = error_boundary.ERROR,
+    lost: int = output_and_errors.ERROR,
     writes: Writes = lambda *_: None,
     changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
@@ -80,7 +80,7 @@ def run_here_or_on_transfer_host(
     except click.exceptions.ClickException:
         transfer_host = ""  # a usage error is reported on this host
     if not transfer_host:
-        error_boundary.run_command_reporting_errors(command, name)
+        output_and_errors.run_command_reporting_errors(command, name)
     files = writes(options, words)
     if files:
         sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
@@ -96,12 +96,12 @@ def run_on_transfer_host(
     command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
-    status = remote_program_relay.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
-    if status not in (remote_program_relay.RELAY_FAILED, remote_program_relay.UNREACHED):
+    status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
+    if status not in (ssh.RELAY_FAILED, ssh.UNREACHED):
         return status
-    is_begun = changes and status == remote_program_relay.RELAY_FAILED
+    is_begun = changes and status == ssh.RELAY_FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
-    output.print_error(message.format(name, transfer_host))
+    output_and_errors.print_error(message.format(name, transfer_host))
     return UNANSWERED if is_begun else lost
 
 
@@ -110,21 +110,21 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_owned_by_current_user(files.to)):
-            output.print_error(f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR")
-            return error_boundary.ERROR
+            output_and_errors.print_error(f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR")
+            return output_and_errors.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = remote_program_relay.run_remotely_and_fetch_files(
+            status = ssh.run_remotely_and_fetch_files(
                 transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
             )
-            if status == remote_program_relay.RELAY_FAILED:
-                output.print_error(EITHER.format(name, transfer_host))
-                return error_boundary.ERROR
+            if status == ssh.RELAY_FAILED:
+                output_and_errors.print_error(EITHER.format(name, transfer_host))
+                return output_and_errors.ERROR
             _put(f"{folder}/out", files.to)
             with open(f"{folder}/said", encoding="utf-8", errors="replace") as messages:
-                output.print_line((files.says if not status else "") or messages.read().removesuffix("\n"))
+                output_and_errors.print_line((files.says if not status else "") or messages.read().removesuffix("\n"))
     except OSError as error:
-        output.print_error(f"{name}: {files.to}: {error.strerror}")
-        return error_boundary.ERROR
+        output_and_errors.print_error(f"{name}: {files.to}: {error.strerror}")
+        return output_and_errors.ERROR
     return status
 
 
@@ -150,7 +150,7 @@ def report_late_runner_answer(
 ) -> Iterator[None]:
     """Print a line when the runner answers late, and another when it has taken the request."""
     timers = [
-        Timer(limit_s, output.print_error, [f"{program}: {line}"])
+        Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
     ]
     for timer in timers:
@@ -168,7 +168,7 @@ def report_missing_runner_answer(program: str, error: NoRunnerForRequest | Runne
 
     The status shows whether the runner may still carry out the request.
     """
-    output.print_error(f"{program}: {error}")
+    output_and_errors.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 
 
@@ -185,12 +185,12 @@ def print_stored_submission(program: str, lines: Sequence[str], summary: str) ->
     """
     try:
         for line in lines:
-            output.print_line(line)
-        output.flush_output()
+            output_and_errors.print_line(line)
+        output_and_errors.flush_output()
     except StandardOutputReaderGone:
-        output.print_error(f"{program}: nobody reads standard output; {summary}")
+        output_and_errors.print_error(f"{program}: nobody reads standard output; {summary}")
         return UNANSWERED
     except StandardOutputUnwritable as error:
-        output.print_error(f"{program}: {error}; {summary}")
+        output_and_errors.print_error(f"{program}: {error}; {summary}")
         return UNANSWERED
     return 0

@@ -40,11 +40,11 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 TO_GO = (
     *REASONS_IF_STILL_WAITING,

@@ -51,11 +51,15 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS
-from gridbridge.model.policy import Policy
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.state.decision_journal import (
+    DecisionJournal,
+    DecisionJournalEntry,
+    make_journal_entry,
+)
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TasksAddedToCampaign
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell import safe_files
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 MOST_PARTS = 1000  # most files of added tasks per campaign: root lists them for each array
 

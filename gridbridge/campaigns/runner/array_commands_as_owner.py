@@ -30,9 +30,9 @@ from gridbridge.model.fixed_paths import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 REFUSED = 2
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions have, too

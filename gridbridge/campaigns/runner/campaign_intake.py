@@ -42,14 +42,14 @@ from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, 
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state import published_files
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 TRIED = "its failed tasks were tried again since"
 KEPT = timedelta(days=30)  # time that files of ended campaigns are kept, for retries

@@ -33,9 +33,9 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
-from gridbridge.shell import file_trust
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 MOST = 20  # most subscriptions of one person
 ROOT = 0
@@ -106,7 +106,7 @@ class SubscriptionRequestHandler:
         now = self._clock.now()
         return NotificationSubscription(
             uid=request.uid,
-            owner=file_trust.account_name_or_uid(request.uid),
+            owner=safe_files.account_name_or_uid(request.uid),
             way=way,
             identity=request.identity,
             severity=severity,

@@ -11,16 +11,16 @@ from typing import Any, NoReturn, Protocol
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import describe_error
-from gridbridge.model.policy import Policy
-from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.program.cycle import CycleDaemon
-from gridbridge.program.service_process import ReloadingDaemon
-from gridbridge.program.version import version_with_commit
-from gridbridge.program.work.thread_pools import is_thread_start_failure
-from gridbridge.shell import runner
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import service_cycle, service_cycle
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
+from gridbridge.program.service_cycle import CycleDaemon
+from gridbridge.program.service_cycle import ReloadingDaemon
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.program.threads_and_backoff import is_thread_start_failure
+from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.process_account import switch_process_to_account
+from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
@@ -58,7 +58,7 @@ def start_campaign_program(
         return
     try:
         _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
-    except cycle.FAILURES as error:
+    except service_cycle.FAILURES as error:
         if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
             raise
         print(f"{name}: {describe_error(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
@@ -82,9 +82,9 @@ def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
     privileged_helper_calls.choose_sudo_or_personal_call(policy)
-    service_process.start_service_log_on_stderr(policy)
+    service_cycle.start_service_log_on_stderr(policy)
     if not is_dry:
-        cycle.take_program_lock(lock, name, ANOTHER_RUNS)
+        service_cycle.take_program_lock(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
         lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False))
@@ -96,7 +96,7 @@ def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is
 def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
     """Run one cycle, as from cron, and wait for the deliveries that it started."""
     with daemon.open_cycle() as program:
-        cycle.run_cycle_once(program, print, is_dry=is_dry)
+        service_cycle.run_cycle_once(program, print, is_dry=is_dry)
     daemon.release()
 
 
@@ -108,8 +108,8 @@ def run_cycles_until_signal(
     A cycle makes many calls in sequence, each with a timeout. So a process that is silent for
     longer than one timeout hangs.
     """
-    runner.call_after_each_program_end(life_sign.beat)
-    cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
+    program_runs.call_after_each_program_end(life_sign.beat)
+    service_cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 
 

@@ -35,14 +35,18 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.fixed_paths import CONFIG, RUNNER_SITE
 from gridbridge.model.grid_engine_amounts import HOUR_S
-from gridbridge.model.policy import Policy
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.state.decision_journal import (
+    DecisionJournal,
+    DecisionJournalEntry,
+    make_journal_entry,
+)
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.program.watch import last_cluster_snapshots
+from gridbridge.program import cluster_observer
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 MAX_BYTES = 1 << 10
 OTHER = (
@@ -150,7 +154,7 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
-            last_cluster_snapshots.publish_non_forwarding_queues(
+            cluster_observer.publish_non_forwarding_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # published first, since submitted jobs obey this list
         self._shares.count(situation, plan)

@@ -71,10 +71,10 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
 ARRAYS_AT_ONCE = 20  # most arrays submitted by one call

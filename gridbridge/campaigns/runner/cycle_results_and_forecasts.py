@@ -60,7 +60,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 
 class CycleStatisticsRecorder:

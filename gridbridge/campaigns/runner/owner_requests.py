@@ -40,9 +40,9 @@ from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequestVerb,
 )
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
-from gridbridge.shell import runner
+from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 AS_IT_IS = {
     CampaignState.IN_TREATMENT: CampaignOwnerRequestReply.NOT_PAUSED,
@@ -177,7 +177,7 @@ class CampaignOwnerRequestHandler:
     def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign or event, and reset the watchdog."""
         answer_owner_request = act(request, number)
-        runner.run_program_end_callback()
+        program_runs.run_program_end_callback()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
@@ -297,7 +297,7 @@ class CampaignOwnerRequestHandler:
                 return
             if campaign := self._campaigns.find(number):
                 purged += self._purge(campaign) is CampaignOwnerRequestReply.DONE
-                runner.run_program_end_callback()
+                program_runs.run_program_end_callback()
 
     def _purge(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
         """Remove the files and rows of a campaign that has ended."""

@@ -50,7 +50,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call to root's helper
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, NotificationsSection
 from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel
 from gridbridge.model.fixed_paths import WISH
-from gridbridge.shell.runner import run_program
+from gridbridge.shell.program_runs import run_program
 
 TIMEOUT_S = 10.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}

@@ -56,9 +56,9 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 MOST_WORDS = 200  # most characters of an error message
 WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that messages of events omit

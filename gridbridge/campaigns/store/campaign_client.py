@@ -43,7 +43,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
-from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json as shown

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
-from gridbridge.state.database.campaign_tables import (
+from gridbridge.state.campaign_tables import (
     ARRAY,
     ARRAYS,
     ATTEMPTS,
@@ -35,7 +35,7 @@ from gridbridge.state.database.campaign_tables import (
     campaign_to_row,
     jdl_from_json,
 )
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.state_file import StateFile
 
 AT_A_TIME = 500  # most campaigns in one query
 _BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TasksAddedToCampaign))).where(

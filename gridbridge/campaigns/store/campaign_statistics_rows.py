@@ -8,8 +8,8 @@ from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete
 
 from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage, JobRatio, JobRatioUpdate
 from gridbridge.model.campaigns.forecast import HalfwayForecast
-from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
 
 RATIOS = Table(
     "campaign_ratios",

@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
-from gridbridge.state.database.campaign_tables import (
+from gridbridge.state.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
     CAMPAIGNS,
@@ -41,8 +41,8 @@ from gridbridge.state.database.campaign_tables import (
     delete_rows_of_attempts,
     delete_rows_of_ended_attempts,
 )
-from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
 
 MARKS = Table(
     "campaign_marks",

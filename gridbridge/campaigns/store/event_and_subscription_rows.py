@@ -32,9 +32,15 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity, NotificationSubscription
-from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
-from gridbridge.state.database.column_types import COUNTED, METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.campaign_tables import ARRAYS, CAMPAIGNS
+from gridbridge.state.column_types import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    PrintableTextColumn,
+    UtcTimeColumn,
+)
+from gridbridge.state.state_file import StateFile
 
 EVENTS = Table(
     "campaign_events",

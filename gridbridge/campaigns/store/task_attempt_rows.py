@@ -25,8 +25,14 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     prologue_or_epilogue_task_number,
     step_and_cluster_of_task_number,
 )
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, NO_ARRAY, WAITING, delete_rows_of_attempts
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    NO_ARRAY,
+    WAITING,
+    delete_rows_of_attempts,
+)
+from gridbridge.state.state_file import StateFile
 
 AT_A_TIME = 500  # most tasks in one query
 

@@ -37,11 +37,11 @@ from gridbridge.model.campaigns.requested_host_properties import (
 )
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.datasets import DATASET_NAME
-from gridbridge.model.status_report import number_with_noun
-from gridbridge.program import users_configuration
-from gridbridge.shell import file_trust, local_host_facts, safe_files
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.program import configuration_in_force
+from gridbridge.shell import safe_files as file_trust, local_host_facts, safe_files
 from gridbridge.state.published_file_formats import read_offered_names
 
 MAX_BYTES = 1 << 20
@@ -147,7 +147,7 @@ def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, publish
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not conditions:
         return
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     wrong = {
         name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
         for name, text in conditions.items()

@@ -27,8 +27,8 @@ from gridbridge.campaigns.submission.qsub_directives import (
 )
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import number_with_noun
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.shell.program_runs import quote_for_sh
 
 COMMAND_LINE = "the command line"
 PLACE = "{}"  # placeholder of the task's number or line

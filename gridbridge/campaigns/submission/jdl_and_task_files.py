@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_required_host_properties,
 )
 from gridbridge.model.job_request import VALUELESS, WORDS, split_property_and_sql_relation
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 STEPS = ("prologue", "epilogue")  # commands with a walltime of their own
 Path = tuple[str, ...]  # path of a key: the names of its tables, then the name of the key

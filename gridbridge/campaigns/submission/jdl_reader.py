@@ -51,7 +51,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer_name import is_valid_cluster_name
 
 TABLE = "expected a table, {...}"

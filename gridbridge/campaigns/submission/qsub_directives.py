@@ -12,7 +12,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import YEAR_S
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource, resource_long_name
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
 YES, NO = ("y", "yes"), ("n", "no")

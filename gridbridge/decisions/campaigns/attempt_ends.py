@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
-from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
+from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
 RESUBMIT_OUTCOMES = {RESUBMIT: TaskAttemptOutcome.RESUBMIT, RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST}

@@ -45,7 +45,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby

@@ -4,7 +4,7 @@
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.fixed_paths import LEDGER
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,7 +24,10 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
-from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 
 
 EVENT_SENTENCES = {

@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 MAX_RATIO = 4.0  # largest ratio, in tasks per free slot; the specification has no limit
 RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot

@@ -7,7 +7,10 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusal,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

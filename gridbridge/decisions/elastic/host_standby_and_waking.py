@@ -29,7 +29,7 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyOrWakeStepKind,
     tags_of_host,
 )
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

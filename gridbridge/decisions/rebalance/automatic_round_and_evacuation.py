@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RejectedMove,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,
@@ -52,7 +52,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 
 EVACUATED_STATES = (

@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from collections.abc import Iterator
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_move_kind
 from gridbridge.decisions.rebalance.move_plan_draft import (

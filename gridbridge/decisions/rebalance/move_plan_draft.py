@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
     RejectedMove,
 )
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from collections.abc import Iterator
 from datetime import timedelta
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement

@@ -38,7 +38,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from collections.abc import Collection, Mapping, Sequence
 from gridbridge.model.rebalance.datasets import Dataset, RefusedAreaOrDataset, format_bytes
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection

@@ -19,7 +19,11 @@ from gridbridge.decisions.site.account_and_file_findings import (
     system_account_finding,
     setup_edit_writing_root_file,
 )
-from gridbridge.decisions.site.sge_scheduler_settings import BY_NUMBER, QUEUE_ORDER, scheduler_setting_finding
+from gridbridge.decisions.site.sge_configuration_findings import (
+    BY_NUMBER,
+    QUEUE_ORDER,
+    scheduler_setting_finding,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.fixed_paths import (
@@ -33,9 +37,9 @@ from gridbridge.model.fixed_paths import (
     BALANCE_SUDOERS,
     BALANCE_UNIT,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts
+from gridbridge.model.site.site_check_facts import BalancerCellRights, BalancerFacts
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # verbs of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(f"{AS_ROOT} {verb} *" for verb in VERBS)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobStateFact
-from gridbridge.model.status_report import format_duration, number_with_noun
+from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 
 MOST_TOLD = 5  # printed reasons at most; a cell of 1000 hosts gives 1000
 NOT_TOLD = "the scheduler does not tell what it waits for"

@@ -1,11 +1,14 @@
-"""Findings about the attributes of a transfer queue (queue_conf(5))."""
+"""Findings about transfer queues (queue_conf(5)): attributes, section in gridbridge.toml, unconfigured queues, unsafe
+tmpdir."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-
-from gridbridge.decisions.site.cell_access_rights import queue_user_list_findings
-from gridbridge.decisions.site.stale_service_configuration import AWAIT_RELOAD_EDIT
-from gridbridge.decisions.site.transfer_queue_complexes import mapped_resource_value_findings, new_queue_complex_values
+from gridbridge.decisions.site.transfer_queue_prerequisites import queue_user_list_findings
+from gridbridge.decisions.site.service_fault_findings import AWAIT_RELOAD_EDIT
+from gridbridge.decisions.site.transfer_queue_prerequisites import (
+    mapped_resource_value_findings,
+    new_queue_complex_values,
+)
 from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -27,7 +30,33 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
+import json
+import shlex
+from dataclasses import fields, replace
+from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    WantedTransferQueue,
+)
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
+from collections.abc import Collection, Iterator, Mapping
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    queue_runs_gridbridge_starter,
+)
+
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues
@@ -240,4 +269,143 @@ def _environment(
         found=actual,
         right=right,
         mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wheres),
+    )
+
+
+MESSAGES_A_SLOT = 4  # record, intent, end and closing of a job may be in the spool at once
+EDITOR = "gridbridge.config.edit"
+FEWER = "or give the queues fewer slots"
+
+
+def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
+    """Check the values of a transfer queue's section; other keys are kept."""
+    section = policy.queues.get(request.queue)
+    unset = TransferQueueSection(cluster="", pending_limit=-1, slots=0)
+    right = replace(
+        section or unset,
+        cluster=request.remote,
+        pending_limit=request.pending_limit,
+        slots=request.slots,
+        remote_usage=request.remote_usage,
+    )
+    item = f"file {CONFIG}: [queue.{request.queue}]"
+    if section == right:
+        return (CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(right)),)
+    return (
+        CheckFinding(
+            item=item,
+            state=FindingSeverity.BROKEN,
+            found=_shown(section) if section else "missing",
+            right=_shown(right),
+            mend=(_section_edit("put", request.queue, *_changes(section or unset, right)),),
+        ),
+    )
+
+
+def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
+    """Check that spool_files_per_uid lets one user fill all transfer slots."""
+    needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
+    item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
+    if needed <= limit:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=limit_text)
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.WARNING,
+        found=f"{limit_text}, too few for {slots} transfer slots of one user",
+        right=f"{needed} at least",
+        hint=f"set it in [poller], {FEWER}",
+    )
+
+
+def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = None) -> int:
+    """Return the slots of all transfer queues, including the requested queue."""
+    slots = {name: queue.slots for name, queue in policy.queues.items()}
+    return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
+
+
+def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) -> tuple[SetupEdit, ...]:
+    """Return the edit that removes a transfer queue's section from gridbridge.toml."""
+    return (_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
+
+
+def _shown(queue: TransferQueueSection) -> str:
+    return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
+
+
+def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple[str, ...]:
+    """Return the changed keys of a queue's section, one line of TOML each."""
+    pairs = ((key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right))
+    return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
+
+
+def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
+    """Return the edit that changes gridbridge.toml and keeps the file's comments."""
+    program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
+    return SetupEdit(verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))
+
+
+OFFERS = "offers remote=TRUE"
+
+
+def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
+    """Report transfer queues of the home cluster missing in gridbridge.toml."""
+    for name, queue in queues.items():
+        is_ours = queue_runs_gridbridge_starter(queue) or is_transfer_queue(queue)
+        if is_ours and name not in policy.queues:
+            yield _nameless(name, "runs gridbridge's starter" if queue_runs_gridbridge_starter(queue) else OFFERS)
+
+
+def _nameless(queue: str, trait: str) -> CheckFinding:
+    """Return the finding about an unconfigured queue, without an edit."""
+    section = f"[queue.{queue}]"
+    makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
+    return CheckFinding(
+        item=f"queue {queue}",
+        state=FindingSeverity.BROKEN,
+        found=f"{trait} and has no {section}: its jobs wait or fail",
+        right=f"a {section} in {CONFIG}, or no such queue",
+        hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes the queue",
+    )
+
+
+TMPDIR = "tmpdir"
+SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
+MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
+MAX_NAMED_QUEUES = 5  # most queues named in a finding about a tmpdir
+
+
+def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
+    """Return the queues by tmpdir folder; `/tmp,[@big=/scratch]` has two folders."""
+    queues_by_folder: dict[str, tuple[str, ...]] = {}
+    for name, queue in sorted(queues.items()):
+        parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))
+        for folder in dict.fromkeys(part.strip("[] ") for part in parts):
+            if folder.startswith("/"):
+                queues_by_folder[folder] = (*queues_by_folder.get(folder, ()), name)
+    return queues_by_folder
+
+
+def writable_tmpdir_findings(
+    cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
+) -> Iterator[CheckFinding]:
+    """Check each tmpdir; users other than root may write to folders in `written`."""
+    for folder, names in queues_by_tmpdir(queues).items():
+        item = f"{TMPDIR} {folder}"
+        if folder not in written:
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found="only root writes there")
+            continue
+        more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
+        yield CheckFinding(
+            item=item,
+            state=FindingSeverity.NOTE,
+            found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            right="a folder in which only root can write",
+            mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR), *(_move(cell, name) for name in names)),
+            hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
+        )
+
+
+def _move(cell: str, queue: str) -> SetupEdit:
+    return SetupEdit(
+        verb=SetupEditVerb.REPLACE, cell=cell, kind="queue", name=queue, attribute=TMPDIR, value=SAFE_TMPDIR
     )

@@ -10,14 +10,17 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.site.cell_access_rights import (
+from gridbridge.decisions.site.transfer_queue_prerequisites import (
     home_and_remote_rights_findings,
     transfer_user_list_findings,
     user_list_removal_edits,
 )
-from gridbridge.decisions.site.sge_scheduler_settings import sge_scheduler_findings
-from gridbridge.decisions.site.transfer_host_configuration import SENSOR, transfer_host_sge_conf_findings
-from gridbridge.decisions.site.transfer_queue_complexes import (
+from gridbridge.decisions.site.sge_configuration_findings import sge_scheduler_findings
+from gridbridge.decisions.site.sge_configuration_findings import (
+    SENSOR,
+    transfer_host_sge_conf_findings,
+)
+from gridbridge.decisions.site.transfer_queue_prerequisites import (
     REMOTE,
     complex_definition_findings,
     remote_complex_value_findings,

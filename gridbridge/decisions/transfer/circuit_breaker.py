@@ -7,7 +7,10 @@ from enum import Enum
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import is_task_listed_as_owners
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterBreaker,
+    PublishedFastJobFailure,
+)
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome

@@ -5,7 +5,10 @@ A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever wi
 
 from collections.abc import Set
 from fnmatch import fnmatchcase
-from gridbridge.model.job import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
+from gridbridge.model.jobs_and_accounting import (
+    JobRequestAndSubmitOptions,
+    QueueJobAndUserRestrictions,
+)
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.key_settings import RemoteAccountNames
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home

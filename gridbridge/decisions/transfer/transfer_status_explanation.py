@@ -6,22 +6,34 @@ A queue closes by its load thresholds (queue_conf(5)); a missing load value clos
 from collections.abc import Sequence
 from datetime import datetime
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
-from gridbridge.model.published import (
+from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedQueueOnHost,
     PublishedTransferQueue,
 )
 from gridbridge.model.states import QueueInstanceStateFact
-from gridbridge.model.status_report import ClusterStatusReport, TransferQueueReport, format_duration, number_with_noun
+from gridbridge.model.published_status_and_reports import (
+    ClusterStatusReport,
+    TransferQueueReport,
+    format_duration,
+    number_with_noun,
+)
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
+from gridbridge.model.published_status_and_reports import (
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
+)
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
-from gridbridge.model.status_report import TransferAttemptExplanation, format_duration
+from gridbridge.model.published_status_and_reports import (
+    TransferAttemptExplanation,
+    format_duration,
+)
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
-from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
+from gridbridge.model.published_status_and_reports import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import parse_transfer_name

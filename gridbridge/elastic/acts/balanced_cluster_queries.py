@@ -12,7 +12,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
 from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 import os
 from contextlib import suppress
 from datetime import datetime
@@ -23,7 +23,7 @@ from gridbridge.model.elastic.published_balance import (
     merge_tasks_ended_by_minute,
     update_learnt_run_times,
 )
-from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
 

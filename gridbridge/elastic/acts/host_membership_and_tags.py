@@ -20,7 +20,7 @@ from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
-from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.whole_configuration import ClusterKind
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
     HostCheckBeforeRemoval,
@@ -32,7 +32,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import AS_ROOT
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import safe_files
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 
 START = "execd"  # the last bootstrap step
 SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
@@ -50,18 +50,18 @@ class NewMachineBootstrap:
             self._do(node, {START: ""})
 
     def _do(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
-        from gridbridge.shell.connection import new_machine_ssh  # 200 ms
+        from gridbridge.shell import paramiko_login  # 200 ms
 
-        machine = new_machine_ssh.NewMachineLogin(
+        machine = paramiko_login.NewMachineLogin(
             address=node.address,
             host_key=node.host_key,
             user=self.settings.user,
             key_file=self.settings.key,
             port=self.port,
         )
-        with new_machine_ssh.log_in_to_new_machine_by_ssh(machine) as client:
+        with paramiko_login.log_in_to_new_machine_by_ssh(machine) as client:
             for step, text in texts.items():
-                new_machine_ssh.run_on_new_machine_by_ssh(
+                paramiko_login.run_on_new_machine_by_ssh(
                     client, self._command(step), text.encode(), self.settings.timeout_s
                 )
 

@@ -15,10 +15,10 @@ from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
-from gridbridge.model.status_report import JournalledProgramDecision
-from gridbridge.shell.process_account import switch_process_to_account
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.model.published_status_and_reports import JournalledProgramDecision
+from gridbridge.shell.program_startup import switch_process_to_account
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from gridbridge.decisions.elastic import machine_list_reconciliation

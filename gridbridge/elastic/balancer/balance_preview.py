@@ -22,9 +22,9 @@ from gridbridge.model.elastic.published_balance import BalancePlanReport, Balanc
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.grid_engine_amounts import HOUR_S
-from gridbridge.model.policy import Policy
-from gridbridge.program import users_configuration
-from gridbridge.shell.process_account import drop_root_to_account
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import configuration_in_force
+from gridbridge.shell.program_startup import drop_root_to_account
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
 NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
@@ -59,7 +59,7 @@ def preview_balance_plan(
     ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting
     limits.
     """
-    policy = users_configuration.load_config_of_folder_or_site(folder, path)
+    policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if folder:
         return _decided(situation, policy, options, is_live=False)
@@ -137,7 +137,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 def load_home_cluster_config(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
-    return users_configuration.load_config_with_home_cluster(path)
+    return configuration_in_force.load_config_with_home_cluster(path)
 
 
 def apply_command_line_rules(
@@ -152,7 +152,7 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
 
     Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
     """
-    policy = users_configuration.load_config_with_home_cluster(path)
+    policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 
 
@@ -200,7 +200,7 @@ def explain_balance_of_job_or_host(
     `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
     the errors of `preview_balance_plan`.
     """
-    policy = users_configuration.load_config_of_folder_or_site(folder, path)
+    policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes))
@@ -210,7 +210,7 @@ def explain_balance_of_job_or_host(
     explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
         tags = tags_by_short_host_name(
-            host_membership_and_tags.query_home_cluster_host_tags(users_configuration.load_config_with_home_cluster(path))
+            host_membership_and_tags.query_home_cluster_host_tags(configuration_in_force.load_config_with_home_cluster(path))
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation

@@ -57,14 +57,14 @@ from gridbridge.model.fixed_paths import (
     BALANCE_STATE,
     CONFIG,
 )
-from gridbridge.model.policy import Policy
-from gridbridge.program import cycle, service_process
-from gridbridge.program.decision_journal import DecisionJournalEntry
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import service_cycle, service_cycle
+from gridbridge.state.decision_journal import DecisionJournalEntry
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.process_account import drop_root_to_account, switch_process_to_account
+from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
 
@@ -142,7 +142,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
     else:
         drop_root_to_account(BALANCE_ACCOUNT)
     with BalancerDaemon(options, clock).open_cycle() as balancer:
-        return cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
+        return service_cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
 def start_acting_balancer(options: BalancerRunOptions) -> None:
@@ -152,8 +152,8 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
     if _has_fixed_nodes(options.policy):
         oar_nodes.require_oar_energy_saving_off()
     os.chdir("/")
-    service_process.start_service_log_on_stderr(options.policy)
-    cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)
+    service_cycle.start_service_log_on_stderr(options.policy)
+    service_cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)
 
 
 def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:

@@ -8,8 +8,8 @@ from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.fixed_paths import BALANCE_ENDS, PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 import os
@@ -25,7 +25,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import BALANCE_STATE
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
 def _memory(path: str) -> "Iterator[BalancerStateRows]":
     """Open the state file for reading only."""
     from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
-    from gridbridge.state.database import StateFile
+    from gridbridge.state.state_file import StateFile
 
     database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
     try:

@@ -12,10 +12,10 @@ from gridbridge.elastic.balancer.balance_service import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import BALANCE_LOCK
-from gridbridge.model.policy import Policy
-from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
-from gridbridge.program.service_process import ReloadingDaemon
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import service_cycle, service_cycle
+from gridbridge.program.configuration_in_force import ActiveConfiguration, ReloadableConfiguration
+from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
@@ -38,7 +38,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     lasting = ReloadingBalancer(
         options, configuration, renew, lambda current: BalancerDaemon(current, clock, life_sign)
     )
-    cycle.run_cycles_forever(lasting, signals, life_sign, clock)
+    service_cycle.run_cycles_forever(lasting, signals, life_sign, clock)
 
 
 class ReloadingBalancer(ReloadingDaemon):
@@ -65,7 +65,7 @@ class ReloadingBalancer(ReloadingDaemon):
 
     def _by(self, policy: Policy) -> BalancerRunOptions:
         """Return the options of a new configuration; log the obstacles to acting."""
-        service_process.set_log_level(policy)
+        service_cycle.set_log_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted
 

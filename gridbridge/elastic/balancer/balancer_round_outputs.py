@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
 from gridbridge.elastic.acts import balanced_cluster_queries
 from gridbridge.elastic.acts import balanced_cluster_queries as kept
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, RecentlyEndedTasks, minute_since_epoch
 import os
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.shell.process_account import drop_root_to_account
+from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 import logging
 from collections.abc import Callable

@@ -71,7 +71,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     NodeStateCause,
 )
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 16  # nodes or providers handled in parallel

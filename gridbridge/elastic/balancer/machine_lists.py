@@ -9,12 +9,12 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.shell import local_host_facts
 
 AT_ONCE = 16
@@ -41,4 +41,4 @@ def _trouble(provider: MachineLister) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(query_machine_list_failures(policy_file.load_configuration(sys.argv[1]))))  # noqa: T201 - for the check
+    print(json.dumps(query_machine_list_failures(configuration_file.load_configuration(sys.argv[1]))))  # noqa: T201 - for the check

@@ -22,8 +22,8 @@ from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateErro
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.policy import Policy
-from gridbridge.program import cycle
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import service_cycle
 from gridbridge.shell import safe_files
 
 REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
@@ -117,7 +117,7 @@ def apply_oar_power_requests(
             _unknown(policy, *request) or OarPowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
-    with cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
+    with service_cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 

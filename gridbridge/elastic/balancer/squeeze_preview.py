@@ -23,9 +23,9 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_by_short_host_name,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.policy import Policy
-from gridbridge.program import users_configuration
-from gridbridge.shell.process_account import drop_root_to_account
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import configuration_in_force
+from gridbridge.shell.program_startup import drop_root_to_account
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -50,7 +50,7 @@ def preview_squeeze(
     Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal
     reserve above the target reserve.
     """
-    policy = users_configuration.load_config_of_folder_or_site(folder, path)
+    policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     rules = policy.squeeze
     rules = replace(
         rules,
@@ -135,6 +135,6 @@ def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = C
     Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and
     CommandFailed.
     """
-    policy = users_configuration.load_config_with_home_cluster(path)
+    policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
     return host_membership_and_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -2,7 +2,7 @@
 
 import click
 
-from gridbridge.cli.command_group import LazyCommandGroup
+from gridbridge.cli.command_groups_and_options import LazyCommandGroup
 
 MODULES = {
     "drain": "elastic.cli.node_commands",

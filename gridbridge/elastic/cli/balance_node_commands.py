@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 import click
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import (
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     FROM,
     JSON,
@@ -16,11 +16,15 @@ from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerJobOrHostExplanation, BalancerStateOverview
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 import re
 import click
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE, JSON, exit_75_without_cluster_answer
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import (
+    CONFIG_FILE,
+    JSON,
+    exit_75_without_cluster_answer,
+)
 from gridbridge.elastic.balancer import squeeze_preview as service
 
 
@@ -45,20 +49,20 @@ def status(is_json: bool) -> None:
     now = datetime.now(UTC)
     overview = nodes.load_balancer_overview(now)
     if is_json:
-        output.print_json(_overview(overview))
+        output_and_errors.print_json(_overview(overview))
         return
     rows = [_row(node, dict(overview.asked), now) for node in overview.nodes]
     if rows:
-        output.print_table(HEAD, rows)
+        output_and_errors.print_table(HEAD, rows)
     else:
-        output.print_line("no node is the balancer's")
+        output_and_errors.print_line("no node is the balancer's")
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
-            output.print_line(
+            output_and_errors.print_line(
                 f"pool {pool}: {number_with_noun(record.failures, 'node')} in a row failed, the last at {at}"
             )
-    output.print_line(
+    output_and_errors.print_line(
         f"last round {format_local_time(overview.last_round, now)}, spent this month {overview.spent:.2f}"
     )
 
@@ -90,7 +94,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
         lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
     )
     for unseen in explanation.unseen:
-        output.print_error(unseen)
+        output_and_errors.print_error(unseen)
     _tell(explanation, now, is_json=is_json)
     if not explanation.is_known:
         raise SystemExit(UNKNOWN)
@@ -173,11 +177,11 @@ def history(count: int, is_json: bool) -> None:
             {"number": decision.number, "at": decision.at.isoformat(), "sentence": decision.sentence}
             for decision in decisions
         ]
-        output.print_json(rows)
+        output_and_errors.print_json(rows)
         return
     now = datetime.now(UTC)
     for decision in decisions:
-        output.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
+        output_and_errors.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
 
 
 def _ask(
@@ -188,9 +192,9 @@ def _ask(
 
     node = nodes.record_node_change_request(host, request)
     if is_json:
-        output.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
+        output_and_errors.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
-    output.print_line(f"{node.name} {words[node.state]}")
+    output_and_errors.print_line(f"{node.name} {words[node.state]}")
 
 
 def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
@@ -207,14 +211,14 @@ def _tell(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: 
     if is_json:
         node = _node(explanation.node) if explanation.node else None
         plain = {"what": explanation.what, "reason": explanation.reason, "sentence": explanation.sentence, "node": node}
-        output.print_json({**plain, "unseen": list(explanation.unseen)})
+        output_and_errors.print_json({**plain, "unseen": list(explanation.unseen)})
         return
     if explanation.node:
         since = format_local_time(explanation.node.since, now)
         state, pool = explanation.node.state.value, explanation.node.pool
-        output.print_line(f"{explanation.what} is {state} since {since}, of pool {pool}")
-    output.print_line(f"{explanation.what}: {explanation.reason}")
-    output.print_line(f"the plan now: {explanation.sentence}")
+        output_and_errors.print_line(f"{explanation.what} is {state} since {since}, of pool {pool}")
+    output_and_errors.print_line(f"{explanation.what}: {explanation.reason}")
+    output_and_errors.print_line(f"the plan now: {explanation.sentence}")
 
 
 def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
@@ -296,6 +300,6 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
         lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
     )
     if is_json:
-        output.print_json({"host": host, "tags": list(tags)})
+        output_and_errors.print_json({"host": host, "tags": list(tags)})
         return
-    output.print_line(f"{host}: {' '.join(tags) or 'no tags'}")
+    output_and_errors.print_line(f"{host}: {' '.join(tags) or 'no tags'}")

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 import click
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import (
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     FROM,
     JSON,
@@ -17,7 +17,7 @@ from gridbridge.elastic.balancer import balance_preview as service
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 import click
-from gridbridge.cli import output
+from gridbridge.cli import output_and_errors
 from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 
@@ -96,13 +96,13 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
         lambda: service.preview_balance_plan(service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path)
     )
     for unseen in report.unseen:
-        output.print_error(unseen)
+        output_and_errors.print_error(unseen)
     if is_json:
-        output.print_json({**balance_plan_report_as_json(report), "unseen": list(report.unseen)})
+        output_and_errors.print_json({**balance_plan_report_as_json(report), "unseen": list(report.unseen)})
         return
-    output.print_line(report.sentence)
+    output_and_errors.print_line(report.sentence)
     for refused in report.refused:
-        output.print_line(f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}")
+        output_and_errors.print_line(f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}")
 
 
 @click.command()
@@ -123,13 +123,13 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     exit_75_without_cluster_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
     warn_if_balancer_nodes_unreadable()
     if is_json:
-        output.print_json({"folder": folder})
+        output_and_errors.print_json({"folder": folder})
 
 
 def warn_if_balancer_nodes_unreadable() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
     if service.may_not_read_balancer_nodes():
-        output.print_error(service.NODES_UNSEEN)
+        output_and_errors.print_error(service.NODES_UNSEEN)
 
 
 def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
@@ -174,7 +174,7 @@ def plot(stats: str, folder: str) -> None:
     if folder == BALANCE_PLOTS:
         balancer_round_outputs.become_balancer_account()
     for path in plot_balancer_statistics_file(stats, folder):
-        output.print_line(path)
+        output_and_errors.print_line(path)
 
 
 def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     rows, left_out = balancer_round_outputs.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
-        output.print_error(f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}")
+        output_and_errors.print_error(f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}")
     from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
 
     return balance_and_replay_plots.draw_balance_plots(rows, folder)

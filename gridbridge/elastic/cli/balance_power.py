@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
 from gridbridge.elastic.balancer import oar_power_requests as service
 from gridbridge.model.fixed_paths import BALANCE_WISHES
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 
 FAILED = 1
 
@@ -40,16 +40,16 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power
       gridbridge balance power --apply
     """
-    policy = users_configuration.load_config_with_home_cluster(path)
+    policy = configuration_in_force.load_config_with_home_cluster(path)
     outcomes = service.apply_oar_power_requests(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
-        output.print_json(
+        output_and_errors.print_json(
             [{"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None} for outcome in outcomes]
         )
     else:
         for outcome in outcomes:
             failure = f", not done: {outcome.why}" if outcome.why else ""
-            output.print_line(f"{outcome.host}: {outcome.wish.value}{failure}")
+            output_and_errors.print_line(f"{outcome.host}: {outcome.wish.value}{failure}")
     if any(outcome.is_later for outcome in outcomes):
         raise SystemExit(EXIT_NO_ANSWER)
     if any(outcome.why for outcome in outcomes):

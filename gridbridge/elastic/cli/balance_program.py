@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import (
+from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     EXIT_NO_ANSWER,
     JSON,
@@ -29,13 +29,13 @@ from gridbridge.elastic.cli.balance_plan_and_plot import plot_balancer_statistic
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.program import log_rotation
+from gridbridge.shell import log_rotation_and_quota
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
-    from gridbridge.model.policy import Policy
-    from gridbridge.program.log_rotation import StreamLogFile
+    from gridbridge.model.whole_configuration import Policy
+    from gridbridge.shell.log_rotation_and_quota import StreamLogFile
 
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -106,7 +106,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     from gridbridge.elastic.balancer import balance_service as service
     from gridbridge.elastic.balancer import balancer_loop  # loading takes half a second
     from gridbridge.elastic.balancer.balance_preview import load_home_cluster_config
-    from gridbridge.program.log_rotation import STREAMS, StreamLogFile
+    from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds run in folder /, and read the file again
     own = BalanceProgramOptions(
@@ -149,10 +149,10 @@ class BalanceProgramOptions:
 def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     """Print a round's decision and its acts on nodes."""
     if is_json:
-        output.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
+        output_and_errors.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
-        output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
+        output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
 
 
 def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
@@ -160,7 +160,7 @@ def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *,
     for file in files:
         file.follow()
     _tell(plan.told, plan.done, is_json=is_json)
-    output.flush_output()
+    output_and_errors.flush_output()
 
 
 def _nothing_of(_: "BalancerRoundPlan") -> None:
@@ -215,7 +215,7 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.print_error(log_rotation.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
+    output_and_errors.print_error(log_rotation_and_quota.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:
@@ -232,4 +232,4 @@ def _nothing() -> None:
 
 def main() -> None:
     """Run gridbridge-balance's command line; errors end with a documented exit status."""
-    error_boundary.run_command_reporting_errors(balance, "gridbridge-balance")
+    output_and_errors.run_command_reporting_errors(balance, "gridbridge-balance")

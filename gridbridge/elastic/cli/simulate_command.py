@@ -8,8 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gridbridge.cli import output, plot_files
-from gridbridge.cli.shared_options import JSON, FiniteNumberRange, Option, add_options
+from gridbridge.cli import output_and_errors, plot_files
+from gridbridge.cli.command_groups_and_options import JSON, FiniteNumberRange, Option, add_options
 from gridbridge.elastic.simulation import replay_policy_comparison as service
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
@@ -20,7 +20,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
@@ -174,7 +174,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
 
         balance_and_replay_plots.draw_replay_comparisons(comparisons, options.plot)
-        output.print_error(f"gridbridge: {options.plot} is written")
+        output_and_errors.print_error(f"gridbridge: {options.plot} is written")
 
 
 def _compared(options: ReplaySimulationOptions) -> list[service.ReplayPolicyComparison]:
@@ -227,22 +227,22 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
             are = "are" if len(numbers) > 1 else "is"
             shown = ", ".join(map(str, numbers[:TOLD_LINES]))
             more = ", ..." if len(numbers) > TOLD_LINES else ""
-            output.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
+            output_and_errors.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
 def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> None:
     if is_json:
-        output.print_json([_plain(comparison) for comparison in comparisons])
+        output_and_errors.print_json([_plain(comparison) for comparison in comparisons])
         return
     for number, comparison in enumerate(comparisons):
         if number:
-            output.print_line()
-        output.print_line(_sentence(comparison))
+            output_and_errors.print_line()
+        output_and_errors.print_line(_sentence(comparison))
         best = {id(outcome) for outcome in comparison.frontier}
         rows = [_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
-        output.print_table(HEAD, rows, numbers=HEAD[1:])
+        output_and_errors.print_table(HEAD, rows, numbers=HEAD[1:])
         if comparison.frontier:
-            output.print_line("*: no other is both cheaper and waits less")
+            output_and_errors.print_line("*: no other is both cheaper and waits less")
 
 
 def _sentence(comparison: service.ReplayPolicyComparison) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import (
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     FROM,
     JSON,
@@ -143,9 +143,9 @@ def _answer(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutput
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
     if model.warnings:
-        output.print_error("Warning: cluster has inconsistent data:")
+        output_and_errors.print_error("Warning: cluster has inconsistent data:")
         for warning in model.warnings:
-            output.print_error(f"  - {warning}")
+            output_and_errors.print_error(f"  - {warning}")
     if is_json:
         _tell_model_as_json(model)
     else:
@@ -167,7 +167,7 @@ def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, i
 
 
 def _tell_model_as_json(model: "service.GanetiSqueezeResult") -> None:
-    output.print_json(
+    output_and_errors.print_json(
         {
             "answer": model.way.value,
             "nodes": list(model.nodes),
@@ -181,47 +181,47 @@ def _tell_model_as_json(model: "service.GanetiSqueezeResult") -> None:
 
 def _tell_model(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
-        output.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
-        output.print_line(f"Online candidates: {','.join(model.online_candidates)}")
+        output_and_errors.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
+        output_and_errors.print_line(f"Online candidates: {','.join(model.online_candidates)}")
     if not answering.is_bare:
-        output.print_line(f"'{model.way.value}'")
+        output_and_errors.print_line(f"'{model.way.value}'")
     for name in model.nodes:
-        output.print_line(name)
+        output_and_errors.print_line(name)
     if answering.is_verbose and not model.is_enough:
-        output.print_line("Onlining all nodes will not yield enough capacity")
+        output_and_errors.print_line("Onlining all nodes will not yield enough capacity")
 
 
 def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
-        output.print_error(f"gridbridge: {lack}")
+        output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
         note = f"{host} does not tell whether it has power, and is left as it is"
-        output.print_error(f"gridbridge: {note}: {why}")
+        output_and_errors.print_error(f"gridbridge: {note}: {why}")
     if is_json:
         deeds = [
             {"host": deed.host, "do": deed.doing.value, **({"tag": deed.tag} if deed.tag else {})}
             for deed in decision.deeds
         ]
-        output.print_json(
+        output_and_errors.print_json(
             {"off": list(decision.off), "on": list(decision.on), "sentence": decision.sentence, "deeds": deeds}
         )
         return
-    output.print_line(decision.sentence)
+    output_and_errors.print_line(decision.sentence)
     for deed in decision.deeds:
-        output.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
+        output_and_errors.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
 def _tell_commands(model: "service.GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
-        output.print_line("")
-        output.print_line("Commands to run:")
+        output_and_errors.print_line("")
+        output_and_errors.print_line("Commands to run:")
         for line in model.shown:
-            output.print_line(f"  {line}")
+            output_and_errors.print_line(f"  {line}")
         return
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
     service.write_text_file(f"{service.BEGIN}{model.script}", path)
-    write = output.print_error if is_json else output.print_line
+    write = output_and_errors.print_error if is_json else output_and_errors.print_line
     write(f"The commands have been written to file '{path}'")
 
 
@@ -229,4 +229,4 @@ def _save(text: str, path: str) -> None:
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
     service.write_text_file(text, path)
-    output.print_error(f"gridbridge: {path} is written")
+    output_and_errors.print_error(f"gridbridge: {path} is written")

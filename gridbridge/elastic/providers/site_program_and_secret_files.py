@@ -16,7 +16,7 @@ from gridbridge.errors import (
 )
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.shell import file_trust, local_host_facts, runner
+from gridbridge.shell import safe_files as file_trust, local_host_facts, program_runs
 import configparser
 import os
 from gridbridge.errors import ProviderPermanentFailure, StateError
@@ -64,7 +64,7 @@ def _require_balancers(path: str, balancer: int) -> None:
 def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
     """Run a provider's program and return its output; its exit status decides the error."""
     try:
-        return runner.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+        return program_runs.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except CommandFailed as failed:
         message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:

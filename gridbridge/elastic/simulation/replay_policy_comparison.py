@@ -18,7 +18,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     ReplayPolicy,
     ReplayWorkload,
 )
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
 SPARE_NODES = (0, 1, 2)  # spare slots, in nodes

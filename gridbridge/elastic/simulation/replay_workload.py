@@ -18,7 +18,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.model.remote_job_accounting import LATEST_S, RESCHEDULED, queue_wait_s
+from gridbridge.model.jobs_and_accounting import LATEST_S, RESCHEDULED, queue_wait_s
 from gridbridge.shell.safe_files import iterate_bounded_lines
 
 MOST_BAD = 100_000

@@ -5,8 +5,8 @@ from dataclasses import asdict, fields
 from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
-from gridbridge.state.database.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from gridbridge.decisions.elastic import clock_step_correction
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     PoolFailureRecord,
 )
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 
 NODES = Table(

@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.speculation import (
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
-from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailureRecord
-from gridbridge.model.remote_job_accounting import AccountingFilePosition
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # from 100 counted runs on, a new run halves their weight

@@ -5,7 +5,7 @@ configuration file. Starters load this module only for a queue with a mapping.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model import grid_engine_amounts, key_value_lines
+from gridbridge.model import grid_engine_amounts, transfer_message
 
 ANY = "*"  # name of the mapping rule for all names without a rule of their own
 
@@ -72,7 +72,7 @@ def is_fixed_slots_per_node(spread: str) -> bool:
 
 def encode_request_mapping(mapping: RequestMapping) -> bytes:
     """Encode the mapping rules of a remote cluster for publication."""
-    return key_value_lines.encode_key_value_lines(
+    return transfer_message.encode_key_value_lines(
         {
             f"{kind}/{name}/{key}": value
             for (kind, name), rule in mapping.rules.items()
@@ -93,7 +93,7 @@ def _is_right(key: str, value: str) -> bool:
 def decode_request_mapping(data: bytes) -> RequestMapping:
     """Decode published mapping rules; ParseError for invalid lines."""
     read: dict[tuple[str, str], dict[str, str]] = {}
-    for path, value in key_value_lines.decode_key_value_lines(data, None).items():
+    for path, value in transfer_message.decode_key_value_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.command_group import FullSentenceCommandGroup
-from gridbridge.cli.shared_options import CONFIG_FILE, JSON
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
@@ -172,17 +172,17 @@ def drain(storage: str, records: str, path: str) -> int:
 
     statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
     if not statuses:
-        output.print_line(f"{storage}: no replica of yours is there")
+        output_and_errors.print_line(f"{storage}: no replica of yours is there")
     return max(statuses, default=0)
 
 
 def _datasets(config: str, records: str) -> "OwnerDatasets":
     """Return the caller's datasets; the import is slow."""
-    from gridbridge.program import users_configuration
+    from gridbridge.program import configuration_in_force
     from gridbridge.rebalance.replicas import owner_datasets
 
-    policy, _ = users_configuration.load_config_or_one_in_force(config)
-    return owner_datasets.open_owner_datasets(policy, records, output.show_progress)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(config)
+    return owner_datasets.open_owner_datasets(policy, records, output_and_errors.show_progress)
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
@@ -196,9 +196,9 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     why = "its record is not in the usual folder" if records else delegated_datasets.delegate_dataset_or_why_not(name)
     if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
-        output.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
+        output_and_errors.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
-        output.print_error(f"gridbridge: the service does not look after {name}: {why}")
+        output_and_errors.print_error(f"gridbridge: the service does not look after {name}: {why}")
 
 
 def _take_back(name: str, records: str) -> None:

@@ -7,15 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, ServiceReplicaActInOwnerFile
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets, owner_datasets
 from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from collections.abc import Iterable
 from datetime import datetime
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import format_local_time
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import format_local_time
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -24,7 +24,10 @@ from gridbridge.model.rebalance.datasets import (
     format_bytes,
     printable_file_name,
 )
-from gridbridge.model.status_report import number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 
@@ -47,7 +50,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_datasets.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
+    served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
@@ -90,10 +93,10 @@ DONE, NOT_ALL = 0, 1
 
 def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
     """Print a dataset and its refused areas; return the exit status."""
-    output.show_progress("")
-    output.print_line(describe_dataset(result.dataset))
+    output_and_errors.show_progress("")
+    output_and_errors.print_line(describe_dataset(result.dataset))
     for refused in result.refused:
-        output.print_line(
+        output_and_errors.print_line(
             f"  not {replace_control_characters(refused.what)}: {replace_control_characters(refused.reason)}"
         )
     return DONE if result.is_done else NOT_ALL
@@ -103,7 +106,7 @@ def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> 
     """Print the result of draining a dataset from an area; return the exit status."""
     if isinstance(result, DatasetCommandOutcome):
         return print_dataset_outcome(result)
-    output.print_line(f"not {result.what}: {result.reason}")
+    output_and_errors.print_line(f"not {result.what}: {result.reason}")
     return NOT_ALL
 
 
@@ -119,7 +122,7 @@ def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
-    output.print_line(f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was")
+    output_and_errors.print_line(f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was")
     return DONE
 
 
@@ -127,7 +130,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     """Print a table of datasets by their last check; return the exit status."""
     listed = list(all_of)
     if is_json:
-        output.print_json([dataset_json(dataset) for dataset in listed])
+        output_and_errors.print_json([dataset_json(dataset) for dataset in listed])
         return DONE
     head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
     rows = [
@@ -142,18 +145,18 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
         )
         for dataset in listed
     ]
-    output.print_table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
+    output_and_errors.print_table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
     return DONE
 
 
 def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: bool) -> int:
     """Print a dataset's table of replicas; return the exit status."""
     if is_json:
-        output.print_json(dataset_json(result.dataset))
+        output_and_errors.print_json(dataset_json(result.dataset))
     else:
-        output.print_line(describe_dataset(result.dataset))
+        output_and_errors.print_line(describe_dataset(result.dataset))
         rows = [_row(replica, now) for replica in _sorted(result.dataset)]
-        output.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
+        output_and_errors.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
 
 
@@ -161,18 +164,18 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     """Print a dataset, its replicas, and the service's acts on it, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
-        output.print_json(table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]})
+        output_and_errors.print_json(table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]})
         return DONE
-    output.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
+    output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
-        output.print_line("  a command works on it just now")
+        output_and_errors.print_line("  a command works on it just now")
     for replica in _sorted(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
         storage = replace_control_characters(replica.storage)
-        output.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
+        output_and_errors.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
-        output.print_line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
+        output_and_errors.print_line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
     return DONE
 
 

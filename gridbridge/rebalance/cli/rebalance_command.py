@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import click
 
-from gridbridge.cli import output, plot_files
-from gridbridge.cli.command_group import FullSentenceCommandGroup
-from gridbridge.cli.shared_options import CONFIG_FILE, JSON
+from gridbridge.cli import output_and_errors, plot_files
+from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.program import log_rotation
+from gridbridge.shell import log_rotation_and_quota
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
     RebalanceScope,
@@ -206,9 +206,9 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
 
     rebalance_round_runner.pause_or_resume_rebalancing(path, is_quiesced=not is_off)
     if is_json:
-        output.print_json({"quiesced": not is_off})
+        output_and_errors.print_json({"quiesced": not is_off})
     else:
-        output.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
+        output_and_errors.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
 def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMoves | None, *, is_json: bool) -> None:
@@ -217,7 +217,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
     if is_json:
         moved = {"moved": len(checked.moves)} if checked else {}
         dropped = {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
-        output.print_json(move_plan_json(advice) | moved | dropped)
+        output_and_errors.print_json(move_plan_json(advice) | moved | dropped)
         return
     _say(advice.sentence)
     for move in advice.moves:
@@ -234,7 +234,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
 
 def _say(text: str) -> None:
     """Print a line, prefixed with the time when standard output is a log file."""
-    output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
+    output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
 
 
 def move_plan_json(advice: RebalanceMovePlan) -> dict[str, object]:

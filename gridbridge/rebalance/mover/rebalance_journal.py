@@ -7,7 +7,11 @@ from typing import Any
 
 from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.program.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
+from gridbridge.state.decision_journal import (
+    DecisionJournalEntry,
+    InputsNotJournalled,
+    make_journal_entry,
+)
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,

@@ -6,10 +6,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import ValidAndDroppedMoves
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.program import cycle
+from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
@@ -17,7 +17,7 @@ from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, 
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 import logging
 from collections.abc import Container, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas import delegated_datasets
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 
 NAME, LOCKED = "gridbridge rebalance", 1
@@ -52,7 +52,7 @@ def run_rebalance_round(
         (REPLICAS_LOCK, RebalanceRoundKind.DATASETS) if is_of_data else (REBALANCE_LOCK, RebalanceRoundKind.TASKS)
     )
     with ExitStack() as going, ExitStack() as alone:
-        alone.enter_context(cycle.hold_program_lock(lock, NAME, LOCKED))
+        alone.enter_context(service_cycle.hold_program_lock(lock, NAME, LOCKED))
         alone.enter_context(_shown(kind, is_asked=bool(question.what)))
         let_go = partial(_let_go, going, alone)
         outcome = _run(policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go)
@@ -106,11 +106,11 @@ def _run(
     if is_of_data:
         mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
         with closing(mover.database):
-            planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
+            planned = service_cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     else:
         mover = WaitingTaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
         with closing(mover.database):
-            planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
+            planned = service_cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     return planned, mover.checked if is_acting else None
 
 

@@ -2,14 +2,14 @@
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
-from gridbridge.config import policy_file
-from gridbridge.model.policy import Policy
-from gridbridge.shell.process_account import switch_process_to_account
+from gridbridge.config import configuration_file
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.shell.program_startup import switch_process_to_account
 
 
 def load_policy_as_service_account(path: str) -> Policy:
     """Become the service account, and return the configuration."""
-    policy = policy_file.load_configuration(path)
+    policy = configuration_file.load_configuration(path)
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
     privileged_helper_calls.choose_sudo_or_personal_call(policy)

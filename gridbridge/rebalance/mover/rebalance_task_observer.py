@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
     TasksObservedAtClusters,
@@ -36,14 +36,14 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import timedelta
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import TransferredTask
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     AHEAD,
@@ -63,7 +63,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 

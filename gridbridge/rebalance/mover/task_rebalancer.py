@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
     TasksObservedAtClusters,
@@ -31,7 +31,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
@@ -43,7 +43,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
 from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows
 
 KEPT = timedelta(days=7)  # how long moves are recorded, unless a pause is longer

@@ -18,8 +18,8 @@ from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.model.status_report import number_with_noun
-from gridbridge.program import users_configuration
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.shell import safe_files
@@ -33,7 +33,7 @@ from typing import Any
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.rebalance.replicas.dataset_records_and_originals import (
     NO_RECORD,
     decode_dataset_record,
@@ -147,7 +147,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_datasets.open_owner_datasets_silently(users_configuration.load_config_or_one_in_force(path)[0])
+    served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
     refuse_too_many_delegations(requests)
     for name in new:

@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.rebalance.replicas import dataset_records_and_originals
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetCommandOutcome,
@@ -32,7 +32,7 @@ import pwd
 from collections.abc import Set
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.rebalance.replicas.owner_replicas import (
     FileCopyFunction,

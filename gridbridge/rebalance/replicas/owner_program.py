@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from gridbridge.errors import GridbridgeError, describe_error, error_on_one_line
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
@@ -32,7 +32,7 @@ def run_dataset_owner_program() -> int:
     """Carry out the command line; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
-        policy, _ = users_configuration.load_config_or_one_in_force(CONFIG)
+        policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
         served = owner_datasets.open_owner_datasets_silently(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201

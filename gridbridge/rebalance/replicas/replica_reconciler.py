@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -24,7 +24,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
     OwnerFairReplicaActQueue,
@@ -44,7 +44,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import drains
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer
 LONGEST = timedelta(days=2)  # two acts in a row of at most a day each

@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_sha
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
-from gridbridge.shell.runner import LIST_BYTES
+from gridbridge.shell.program_runs import LIST_BYTES
 
 LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower disk counts as hanging
 A_FILE_S = 0.02  # time to open one file on a distant, busy file server

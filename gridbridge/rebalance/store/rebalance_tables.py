@@ -8,8 +8,8 @@ from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, selec
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import RecentPlacementMoveTimes
-from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
 
 CARRIED = Table(
     "carried_replicas",

@@ -1,14 +1,334 @@
-"""gridbridge check: checks the whole site, and prints what is wrong."""
+"""gridbridge check: collects facts of the whole site, and prints what is wrong with the correcting commands."""
 
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
+from gridbridge.config import configuration_file
+from gridbridge.decisions.site import (
+    running_site_findings,
+    service_fault_findings,
+    service_fault_findings,
+    account_and_file_findings,
+    transfer_queue_findings,
+    transfer_queue_setup_findings,
+    transfer_queue_findings,
+)
+from gridbridge.decisions.site import running_site_findings as decisions
+from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
+from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
+from gridbridge.model.states import QueueInstanceState
+from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.program import status_and_why_reports
+from gridbridge.program.configuration_in_force import sha256_of_file
+from gridbridge.program.service_disk_space import free_space_of_starter_tmpdirs
+from gridbridge.shell import local_host_facts
+from gridbridge.shell.clock import Clock
+from gridbridge.site import (
+    admission_rule_check,
+    balancer_setup,
+    besteffort_setup,
+    capability_checks,
+    transfer_queue_setup,
+    site_inspection,
+)
+from gridbridge.site import setup_edits as changes
+from gridbridge.site.transfer_queue_setup import (
+    HomeTransferQueueSettings,
+    read_home_queue_setup,
+    read_transfer_queue_setup,
+)
+from gridbridge.site.site_inspection import (
+    embedded_home_queue_slots,
+    free_space_of_state_folders,
+    inspect_local_host,
+    inspect_poller,
+    is_writable_by_others,
+    query_cell_version_and_clock,
+    transfer_queue_states,
+)
+from gridbridge.site.site_inspection import (
+    find_ssh_hosts_without_rsync,
+    inspect_ssh_keys,
+    inspect_ssh_stage_dirs,
+)
+from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
+from gridbridge.state import published_json
 from dataclasses import asdict
-
 import click
-
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
-from gridbridge.site import check as service
+
+
+AT_ONCE = 12  # concurrent queries, all clusters together
+NO_ROOT = CheckFinding(
+    item="user",
+    state=FindingSeverity.WARNING,
+    found="not root",
+    hint="run it as root: others can't see every file, nor change what is wrong",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """All items of a check with the commands that correct them, and the worst state."""
+
+    items: tuple["CheckReportItem", ...]
+    worst: FindingSeverity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReportItem:
+    """One item of a check's report."""
+
+    name: str
+    state: FindingSeverity
+    found: str
+    right: str
+    commands: tuple[str, ...]
+    where: str
+    hint: str
+
+
+def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
+    """Check the site of a configuration; an invalid file is then the only finding.
+
+    A file that the service rejects is the only finding, too: other findings would concern a
+    configuration that is not in force. Whether programs have read the file is checked only for the
+    usual path.
+    """
+    sha256 = "" if path == CONFIG else None
+    try:
+        raw = configuration_file.read_configuration_bytes(path)
+        sha256 = sha256_of_file(raw) if path == CONFIG else None
+        policy = configuration_file.parse_configuration(path, raw)
+    except ConfigError as error:
+        poller = inspect_poller(sha256, clock.now_s())
+        return _report(
+            (*_unreadable(error), *service_fault_findings.stale_configuration_findings(poller, is_right=False)),
+            None,
+        )
+    if service_fault_findings.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
+        return _report((*service_fault_findings.stale_configuration_findings(poller), *_account(policy)), policy)
+    log_in_to_ssh_clusters(policy)
+    return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
+
+
+def _account(policy: Policy) -> Iterator[CheckFinding]:
+    if not policy.is_personal:
+        uid = local_host_facts.uid_of_account(policy.site.service_account)
+        yield account_and_file_findings.service_account_finding(uid, policy.site)
+
+
+def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+    """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
+    with site_inspection.cache_program_results():  # checks of several queues send the same queries
+        yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
+
+
+def _admission_rules(account: str) -> tuple[CheckFinding, ...]:
+    return tuple(admission_rule_check.check_admission_rules_load(account))
+
+
+def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+    """Check a site of Grid Engine or OAR clusters."""
+    if os.geteuid() != 0:
+        yield NO_ROOT
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
+        home = threads.submit(read_home_queue_setup, policy, local_host_facts.this_host_name())
+        cell_futures = {
+            name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
+        }
+        keys = threads.submit(inspect_ssh_keys, policy)
+        situations = {queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues}
+        best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
+        states = threads.submit(_states, policy, cell_futures)
+        files = threads.submit(_files, policy)
+        own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
+        admitting = threads.submit(_admission_rules, policy.site.service_account)
+        facts = inspect_local_host(policy)  # during the threads' queries
+    cells = {name: cell.result() for name, cell in cell_futures.items()}
+    yield from account_and_file_findings.program_file_findings(facts)
+    yield from account_and_file_findings.transfer_host_findings(facts, policy.site)
+    yield account_and_file_findings.state_file_privacy_finding(facts, policy.site)
+    yield from service_fault_findings.disk_space_findings(facts.room)
+    facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
+    without_rsync, stages, names = files.result()
+    facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
+    facts = replace(facts, stages=stages, queues=states.result())
+    yield from decisions.no_transfer_queue_findings(policy)
+    yield from _dropped(policy)
+    yield from decisions.running_site_findings(facts, policy)
+    queues = _queues(home)
+    yield from transfer_queue_findings.unconfigured_queue_findings(queues, policy)
+    yield from transfer_queue_setup.check_queue_order(policy, queues)
+    answering = (name for name, cell in cells.items() if not cell.trouble)
+    yield from (finding for name in answering for finding in best[name].result())
+    yield from own.result()
+    yield from admitting.result()
+    yield from capability_checks.check_runner_activity(clock)
+    yield from status_and_why_reports.rebalance_round_findings(clock.now())
+    yield from names
+    yield capability_checks.check_running_versions()
+    yield from _tmpdirs(queues, policy)
+    if policy.queues:
+        yield transfer_queue_findings.user_spool_limit_finding(
+            policy, transfer_queue_findings.total_transfer_slots(policy)
+        )
+    has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
+    for queue, situation in situations.items():
+        yield from _queue(queue, situation, facts.poller if has_values else None)
+
+
+def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
+    """Check published transfers; an unreadable file is one finding and hides no other."""
+    try:
+        transfers = published_json.read_published_transfers(folder)
+    except (GridbridgeError, OSError) as error:
+        hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
+        yield CheckFinding(item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint)
+        return
+    yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
+
+
+def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
+    """Check files at clusters one after the other: concurrent sessions would need more logins."""
+    return (
+        find_ssh_hosts_without_rsync(policy),
+        inspect_ssh_stage_dirs(policy),
+        capability_checks.check_storage_area_owners(policy),
+    )
+
+
+def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
+    return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
+
+
+def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
+    """Return the state of each transfer queue; empty if the site's own cluster does not answer.
+
+    A site without transfer queues may have no cluster of its own.
+    """
+    if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
+        return {}
+    return transfer_queue_states(policy)
+
+
+def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettings]:
+    """Return the home cluster's queues; empty if it does not answer or has no queues."""
+    try:
+        return home.result().setup.queues
+    except GridbridgeError:
+        return {}
+
+
+def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
+    """Check the folders in which execd makes TMPDIR, as they are on this host."""
+    written = frozenset(
+        folder for folder in transfer_queue_findings.queues_by_tmpdir(queues) if is_writable_by_others(folder)
+    )
+    yield from transfer_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
+    ours = {name: queue for name, queue in queues.items() if name in policy.queues}
+    yield from service_fault_findings.disk_space_findings(
+        free_space_of_starter_tmpdirs(transfer_queue_findings.queues_by_tmpdir(ours))
+    )
+
+
+def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+    """Check a site of embedded clusters."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        cells = _cells(policy, threads, clock)
+    home = policy.site.cluster
+    slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
+    yield from decisions.no_transfer_queue_findings(policy)
+    yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
+    yield from running_site_findings.embedded_site_findings(
+        inspect_poller(sha256, clock.now_s()), cells, slots, policy
+    )
+    yield from admission_rule_check.check_admission_rules_load("")
+    yield from capability_checks.check_runner_activity(clock)
+    yield from status_and_why_reports.rebalance_round_findings(clock.now())
+    yield capability_checks.check_running_versions()
+
+
+def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
+    """Query every configured cluster, also clusters without a transfer queue."""
+    names = tuple(policy.clusters)
+    facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
+    return dict(zip(names, facts, strict=True))
+
+
+def _queue(
+    queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
+) -> Iterator[CheckFinding]:
+    """Check a transfer queue's set-up; unknown while one of its cells does not answer."""
+    try:
+        situation = future.result()
+        yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
+        yield from unreported_load_value_findings(situation, poller) if poller else ()
+    except GridbridgeError as error:
+        if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
+            yield decisions.caller_without_account_finding(f"queue {queue}")
+            return
+        yield CheckFinding(
+            item=f"queue {queue}",
+            state=FindingSeverity.BROKEN,
+            found=f"not judged: {error}",
+            hint="mend the qmasters' answers first",
+        )
+
+
+def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]) -> TransferSetupSituation:
+    """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
+    options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
+    request = complete_queue_request(policy, options)
+    situation = read_transfer_queue_setup(policy, request, home.result())
+    hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
+    if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
+        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), read_home_queue_setup(policy, hosts[0]))
+    return situation
+
+
+def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
+    if isinstance(error, FileWritableByOthers):
+        yield account_and_file_findings.non_root_writable_file_finding(error.path, error.wrong, error.mend)
+        return
+    for problem in error.problems:
+        path, _, wrong = problem.partition(": ")
+        hint = "edit the file" if os.path.exists(path) else ""  # other errors advise
+        yield CheckFinding(item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint)
+
+
+def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
+    return CheckReport(
+        items=tuple(_item(finding, policy) for finding in findings), worst=decisions.worst_finding_state(findings)
+    )
+
+
+def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
+    """Make a finding safe to print on root's terminal: users may have chosen its text."""
+    return CheckReportItem(
+        name=replace_control_characters(finding.item),
+        state=finding.state,
+        found=replace_control_characters(finding.found),
+        right=replace_control_characters(finding.right),
+        commands=tuple(
+            changes.edit_as_standalone_shell_line(edit, policy) if policy else changes.setup_edit_command(edit)
+            for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
+        ),
+        where=finding.where,
+        hint=replace_control_characters(finding.hint),
+    )
+
 
 STATUS = {FindingSeverity.OK: 0, FindingSeverity.WARNING: 1, FindingSeverity.BROKEN: 2}
 HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
@@ -33,26 +353,26 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
       gridbridge check
       gridbridge check --json
     """
-    report = service.check_site(Clock(), path)
+    report = check_site(Clock(), path)
     if is_json:
-        output.print_json(asdict(report))
+        output_and_errors.print_json(asdict(report))
     else:
         _show(report, is_all)
     raise SystemExit(STATUS[report.worst])
 
 
-def _show(report: service.CheckReport, is_all: bool) -> None:
+def _show(report: CheckReport, is_all: bool) -> None:
     shown = [item for item in report.items if is_all or item.state != FindingSeverity.OK]
     if shown:
         rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
-        output.print_table(HEAD, rows, lambda row: output.STYLES[row[0]])
+        output_and_errors.print_table(HEAD, rows, lambda row: output_and_errors.STYLES[row[0]])
     for paragraph in dict.fromkeys(_mend(item) for item in shown if item.commands or item.hint):
-        output.print_line(paragraph)
+        output_and_errors.print_line(paragraph)
     right = sum(item.state in (FindingSeverity.OK, FindingSeverity.NOTE) for item in report.items)
-    output.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
+    output_and_errors.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
-def _mend(item: service.CheckReportItem) -> str:
+def _mend(item: CheckReportItem) -> str:
     where = f" (to be run on {item.where})" if item.where else ""
     title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
     return "\n".join((title, *item.commands))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli.shared_options import FOLDER
+from gridbridge.cli.command_groups_and_options import FOLDER
 from gridbridge.site import cluster_draining as service
 
 

@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import JSON
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import JSON
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.site.submission_explanation import clusters_with_transfer_queues, explain_submission
 from gridbridge.state.published_json import to_json_types
@@ -50,12 +50,12 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
         raise click.UsageError(f"no --to; {right}")
     explanation = explain_submission(words, to, path)
     if is_json:
-        output.print_json(to_json_types(explanation))
+        output_and_errors.print_json(to_json_types(explanation))
     elif not explanation.refused:
-        output.print_line(explanation.command)
+        output_and_errors.print_line(explanation.command)
         for note in explanation.notes:
-            output.print_line(f"# {note}")
+            output_and_errors.print_line(f"# {note}")
     if explanation.refused:
         job = f"job {explanation.job}" if explanation.job else "this job"
-        output.print_error(f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}")
+        output_and_errors.print_error(f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}")
         raise SystemExit(REFUSED)

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import FOLDER
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FOLDER
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
-from gridbridge.program.metric_family import MetricFamily
-from gridbridge.program.version import version_with_commit
+from gridbridge.site.metric_families import MetricFamily
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.site import published_metrics as service
 
@@ -75,7 +75,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
     _complain(troubles)
     text = published_metrics.format_prometheus_text(families)
     if textfile is None:
-        output.print_line(text.decode().removesuffix("\n"))
+        output_and_errors.print_line(text.decode().removesuffix("\n"))
     else:
         safe_files.replace_file_atomically(os.path.abspath(textfile), text, durable=False)
 
@@ -107,10 +107,10 @@ def _show_version() -> None:
 
 def _complain(troubles: Iterable[str]) -> None:
     for trouble in troubles:
-        output.print_error(f"gridbridge: {trouble}")
+        output_and_errors.print_error(f"gridbridge: {trouble}")
 
 
 def _tell(host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
-    output.print_line(f"http://{shown}:{port}/metrics")
-    output.flush_output()
+    output_and_errors.print_line(f"http://{shown}:{port}/metrics")
+    output_and_errors.flush_output()

@@ -1,13 +1,126 @@
-"""gridbridge replay: replays a journalled decision with this version's rules."""
+"""gridbridge replay: replays a journalled decision from the same rows with this version's rules."""
 
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
+from gridbridge.campaigns.nikita import task_deletion_cycle
+from gridbridge.campaigns.runner import campaign_runner
+from gridbridge.config import configuration_file
+from gridbridge.elastic.balancer import balance_journal
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
+from gridbridge.model.published_status_and_reports import JournalledProgramDecision
+from gridbridge.state.decision_journal import InputsNotJournalled, ProgramDecisionReplay
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.shell.program_startup import switch_process_to_account
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.transfer.poller import poller_decision_journal
 from datetime import UTC, datetime
-
 import click
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, format_local_time
+from gridbridge.model.published_status_and_reports import (
+    JournalledProgramDecision,
+    replace_control_characters,
+)
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE, JSON, format_local_time
-from gridbridge.model.status_report import JournalledProgramDecision, replace_control_characters
-from gridbridge.site import decision_replay as service
+
+# Programs that journal their decisions.
+PROGRAMS = MappingProxyType(
+    {
+        program.name: program
+        for program in (
+            ProgramDecisionReplay(
+                poller_decision_journal.PLAN_PROGRAM,
+                poller_decision_journal.replay_transfer_plan,
+                poller_decision_journal.summarize_transfer_actions,
+            ),
+            ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
+            ProgramDecisionReplay(
+                poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_starter_message
+            ),
+            ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
+            ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
+            ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
+            ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
+        )
+    }
+)
+
+SQLITE = "sqlite:///"
+
+
+class UnknownDecision(GridbridgeError):
+    """Raised when no journalled decision has the requested number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionReplay:
+    """A journalled decision, and the decision of this version for the same rows."""
+
+    decision: JournalledProgramDecision
+    kept: tuple[str, ...]  # journalled actions, one sentence each
+    now: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Say whether both decisions have the same actions in the same order."""
+        return self.kept == self.now
+
+    def summarize(self, actions: Iterable[str]) -> list[str]:
+        """Return the decision's actions as sentences for people."""
+        return PROGRAMS[self.decision.program].summarize(list(actions))
+
+
+def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
+    """Decide again from a decision's rows, without acting.
+
+    The balancer's decisions have their own numbers.
+    """
+    with closing(_balancers() if is_balancers else _open(path)) as database:
+        decision = JournalledDecisionRows(database).find(number)
+    if decision is None:
+        raise UnknownDecision(f"decision {number}: none of this number is kept")
+    try:
+        now = PROGRAMS[decision.program].replay(decision.inputs)
+        actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
+    except InputsNotJournalled as error:
+        raise StateError(f"decision {number}: can't be made again; {error}") from error
+    except Exception as error:  # inputs of another version can have any form
+        why = "it was kept by another version of gridbridge"
+        raise StateError(f"decision {number}: can't be made again; {why}") from error
+    return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
+
+
+def newest_journal_decisions(
+    count: int, path: str = CONFIG, *, is_balancers: bool = False
+) -> tuple[JournalledProgramDecision, ...]:
+    """Return the newest decisions, oldest first; raises like `replay_decision`."""
+    with closing(_balancers() if is_balancers else _open(path)) as database:
+        return JournalledDecisionRows(database).last(count)
+
+
+def _open(path: str) -> StateFile:
+    """Open an existing state file as its owner."""
+    policy = configuration_file.load_configuration(path)
+    if not policy.is_personal:
+        switch_process_to_account(policy.site.service_account)
+    url = policy.site.state
+    if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
+        raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
+    return StateFile.open(url)
+
+
+def _balancers() -> StateFile:
+    """Open the balancer's state file as its account."""
+    switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    if not os.path.exists(BALANCE_STATE):
+        raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
+    return StateFile.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)
+
 
 DIFFERS = 1
 LISTED = 20
@@ -40,15 +153,15 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
       gridbridge replay --balancer 12
     """
     if number is None:
-        print_decision_list(service.newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json)
+        print_decision_list(newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json)
         return
     try:
-        result = service.replay_decision(number, path, is_balancers=is_balancers)
-    except service.UnknownDecision as error:
-        output.print_error(f"gridbridge: {error}")
+        result = replay_decision(number, path, is_balancers=is_balancers)
+    except UnknownDecision as error:
+        output_and_errors.print_error(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:
-        output.print_json({**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)})
+        output_and_errors.print_json({**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)})
     else:
         print_replayed_decision(result)
     raise SystemExit(0 if result.is_same else DIFFERS)
@@ -57,7 +170,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
 def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
     """Print a line for each journalled decision."""
     if is_json:
-        output.print_json([_plain(decision) for decision in decisions])
+        output_and_errors.print_json([_plain(decision) for decision in decisions])
         return
     now = datetime.now(UTC)
     rows = [
@@ -69,10 +182,10 @@ def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_jso
         ]
         for decision in decisions
     ]
-    output.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
+    output_and_errors.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
 
 
-def print_replayed_decision(result: service.DecisionReplay) -> None:
+def print_replayed_decision(result: DecisionReplay) -> None:
     """Print a decision's actions, and how a replay differs."""
     parts = (
         ("", [action for action in result.kept if action in result.now]),
@@ -81,7 +194,7 @@ def print_replayed_decision(result: service.DecisionReplay) -> None:
     )
     for sign, actions in parts:
         for action in result.summarize(actions):
-            output.print_line(replace_control_characters(sign + action))
+            output_and_errors.print_line(replace_control_characters(sign + action))
 
 
 def _plain(decision: JournalledProgramDecision) -> dict[str, object]:

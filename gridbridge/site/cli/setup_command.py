@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.command_group import FullSentenceCommandGroup
-from gridbridge.config import policy_file
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
+from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
-from gridbridge.model.status_report import number_with_noun
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
-from gridbridge.shell import file_trust, poller_lock
-from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
-from gridbridge.site import queue_setup as service
-from gridbridge.site.queue_setup import SetupStep
+from gridbridge.shell import safe_files, poller_lock
+from gridbridge.site import balancer_setup, besteffort_setup, transfer_queue_setup
+from gridbridge.site import transfer_queue_setup as service
+from gridbridge.site.transfer_queue_setup import SetupStep
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 
@@ -26,9 +26,9 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
 
     Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
     """
-    if is_applied and os.geteuid() == file_trust.ROOT and os.path.exists(CONFIG):
+    if is_applied and os.geteuid() == safe_files.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
-        if not poller_lock.wait_for_poller_lock(path, lambda: output.print_error("setup: another one runs: waiting")):
+        if not poller_lock.wait_for_poller_lock(path, lambda: output_and_errors.print_error("setup: another one runs: waiting")):
             raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
     return is_applied
 
@@ -59,10 +59,10 @@ def setup_host(is_applied: bool) -> None:
     Example:
       gridbridge setup host --apply
     """
-    policy = policy_file.load_configuration(CONFIG)
+    policy = configuration_file.load_configuration(CONFIG)
     steps = service.plan_host_setup(policy)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
-        refuse_remaining_setup_steps(service.plan_host_setup(policy_file.load_configuration(CONFIG)))
+        refuse_remaining_setup_steps(service.plan_host_setup(configuration_file.load_configuration(CONFIG)))
 
 
 @setup.command()
@@ -107,7 +107,7 @@ def transfer(
     """
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs and --pending-limit exclude each other")
-    policy = policy_file.load_configuration(CONFIG)
+    policy = configuration_file.load_configuration(CONFIG)
     options = TransferQueueRequest(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
@@ -117,7 +117,7 @@ def transfer(
     if is_removed:
         service.delete_unneeded_former_settings(policy)
     steps_left = service.plan_queue_leftover_removal if is_removed else service.plan_transfer_queue_setup
-    refuse_remaining_setup_steps(steps_left(policy_file.load_configuration(CONFIG), options))
+    refuse_remaining_setup_steps(steps_left(configuration_file.load_configuration(CONFIG), options))
     if not is_removed and (closed := service.why_new_queue_stays_closed(options)):
         _warn(closed)
 
@@ -149,7 +149,7 @@ def setup_besteffort(
       gridbridge setup besteffort beta --apply
       gridbridge setup besteffort --remove --apply
     """
-    policy = policy_file.load_configuration(CONFIG)
+    policy = configuration_file.load_configuration(CONFIG)
     request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_setup
     for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
@@ -173,14 +173,14 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order
       gridbridge setup order --apply
     """
-    policy = policy_file.load_configuration(CONFIG)
-    steps = queue_order_setup.plan_queue_sequence_numbers(policy)
+    policy = configuration_file.load_configuration(CONFIG)
+    steps = transfer_queue_setup.plan_queue_sequence_numbers(policy)
     if not is_applied:
         print_setup_script(steps)
         return
-    queue_order_setup.apply_queue_sequence_numbers(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
+    transfer_queue_setup.apply_queue_sequence_numbers(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
     if not steps:
-        output.print_line("nothing to do")
+        output_and_errors.print_line("nothing to do")
 
 
 @setup.command(name="balance")
@@ -199,7 +199,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
       gridbridge setup balance
       gridbridge setup balance --apply
     """
-    policy = policy_file.load_configuration(CONFIG)
+    policy = configuration_file.load_configuration(CONFIG)
     planned = balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
     steps = planned(policy)
     if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
@@ -208,7 +208,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
-    if is_applied and steps and os.geteuid() != file_trust.ROOT:
+    if is_applied and steps and os.geteuid() != safe_files.ROOT:
         raise GridbridgeError("--apply: only root may do this; without --apply the lines are printed")
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy))
@@ -225,7 +225,7 @@ def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) ->
 
 
 def _warn(text: str) -> None:
-    output.print_error(f"warning: {text}")
+    output_and_errors.print_error(f"warning: {text}")
 
 
 def apply_or_print_setup_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
@@ -243,19 +243,19 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
     for step in steps:
         if step.environment and step.environment != environment:
             environment = step.environment
-            output.print_line(environment)
+            output_and_errors.print_line(environment)
         where = f" (to be run on {step.where})" if step.where else ""
-        output.print_line(f"# {step.what}{where}")
-        output.print_line(step.line)
+        output_and_errors.print_line(f"# {step.what}{where}")
+        output_and_errors.print_line(step.line)
     if not steps:
-        output.print_line("# nothing to do")
+        output_and_errors.print_line("# nothing to do")
 
 
 def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
     """Apply the steps of a set-up, and print a line for each step."""
-    service.apply_setup_steps(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
+    service.apply_setup_steps(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
     if not steps:
-        output.print_line("nothing to do")
+        output_and_errors.print_line("nothing to do")
 
 
 def refuse_remaining_setup_steps(steps: Sequence[SetupStep]) -> None:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.model.status_report import (
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, format_local_time
+from gridbridge.model.published_status_and_reports import (
     ClusterStatusReport,
     SiteStatusReport,
     TransferAndAwaitedEvent,
@@ -40,7 +40,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
     now = datetime.now(UTC)
     report = status_and_why_reports.build_site_status_report(now, folder, path)
     if is_json:
-        output.print_json(to_json_types(report))
+        output_and_errors.print_json(to_json_types(report))
     else:
         print_status_report(report, now)
 
@@ -48,29 +48,29 @@ def status(folder: str, path: str, is_json: bool) -> None:
 def print_status_report(report: SiteStatusReport, now: datetime) -> None:
     """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
-        output.print_line(f"{report.alarm}\n")
-    output.print_table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
-    output.print_line()
+        output_and_errors.print_line(f"{report.alarm}\n")
+    output_and_errors.print_table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
+    output_and_errors.print_line()
     if report.queues:
-        output.print_table(QUEUES, [_queue(queue) for queue in report.queues], _style)
+        output_and_errors.print_table(QUEUES, [_queue(queue) for queue in report.queues], _style)
     else:
-        output.print_line("no transfer queue")
-    output.print_line()
+        output_and_errors.print_line("no transfer queue")
+    output_and_errors.print_line()
     if report.transfers:
         rows = [_transfer(transfer, now) for transfer in report.transfers]
-        output.print_table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
+        output_and_errors.print_table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
     else:
-        output.print_line("no open transfer")
+        output_and_errors.print_line("no open transfer")
     for line in (*report.drained, *report.late):
-        output.print_line(f"\n{line}")
+        output_and_errors.print_line(f"\n{line}")
 
 
 def _cluster(report: ClusterStatusReport) -> tuple[str, ...]:
     return (
         report.cluster,
         _yes(report.answers),
-        output.number_or_dash(report.waiting),
-        output.number_or_dash(report.free_slots),
+        output_and_errors.number_or_dash(report.waiting),
+        output_and_errors.number_or_dash(report.free_slots),
         report.why,
     )
 
@@ -84,7 +84,7 @@ def _transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]
     return (
         *(report.job, shown.owner, shown.local_state or "-"),
         format_local_time(shown.local_since, now),
-        *(shown.remote, output.number_or_dash(shown.remote_id), shown.remote_state or "-"),
+        *(shown.remote, output_and_errors.number_or_dash(shown.remote_id), shown.remote_state or "-"),
         *(format_local_time(shown.since, now), shown.remote_host or "-", report.waits_for),
     )
 
@@ -94,7 +94,7 @@ def _yes(fact: bool) -> str:
 
 
 def _style(row: Sequence[str]) -> str:
-    return output.STYLES["warning"] if "no" in row[1:3] else ""
+    return output_and_errors.STYLES["warning"] if "no" in row[1:3] else ""
 
 
 def _plain(_: Sequence[str]) -> str:

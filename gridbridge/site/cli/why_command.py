@@ -1,5 +1,22 @@
-"""gridbridge why: says where a job or campaign is, why it waits, and what happened to it."""
+"""gridbridge why: says where a job or campaign is, why it waits, which transfer queues would take it, and what
+happened to it."""
 
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.site.home_job_description import describe_home_job_state
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.model.transfer_name import parse_local_job_and_task
+from gridbridge.program import configuration_in_force
+from gridbridge.state import published_json as files
+from gridbridge.transfer.remote_tools.owner_remote_job_access import LIMIT_S
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,15 +24,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import itemgetter
 from typing import NoReturn
-
 import click
-
 from gridbridge.campaigns.cli import campaign_explanation
 from gridbridge.campaigns.cli.campaign_explanation import CampaignExplanation
-from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
+from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.errors import GridbridgeError, ParseError, StateError
-from gridbridge.model.status_report import (
+from gridbridge.model.published_status_and_reports import (
     FIRST_EVENTS,
     LocalTaskExplanation,
     TransferAttemptExplanation,
@@ -23,9 +38,107 @@ from gridbridge.model.status_report import (
     replace_control_characters,
 )
 from gridbridge.program import status_and_why_reports
-from gridbridge.site import home_job_explanation
-from gridbridge.site.home_job_explanation import HomeBatchSystemSilent, UntransferredHomeJob
 from gridbridge.state.published_json import to_json_types
+
+
+class HomeBatchSystemSilent(GridbridgeError):
+    """The home batch system does not answer, so the job may or may not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferQueueVerdict:
+    """Whether a transfer queue would take a waiting job, and why not."""
+
+    queue: str
+    cluster: str
+    would_take: bool
+    why: str = ""  # why the queue would not take it, or not now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntransferredHomeJob:
+    """A job or array task at home that is not in a transfer queue."""
+
+    job: str  # JOB or JOB.TASK
+    owner: str
+    submitted_at: datetime | None
+    sentences: tuple[str, ...]
+    queues: tuple[TransferQueueVerdict, ...] = ()  # empty if the job does not wait
+    was_sent: bool = False  # a transfer of this job has ended
+
+
+def find_untransferred_home_job(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
+) -> UntransferredHomeJob | None:
+    """Return the state of a job or task at home; None if the home cluster does not list it.
+
+    If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
+    HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a
+    configuration.
+    """
+    number, task = parse_local_job_and_task(job)
+    try:
+        policy = configuration_in_force.load_config_or_one_in_force(path)[0]
+    except ConfigError:
+        return None
+    standing = _standing(policy, number)
+    standing = _only(standing, task, policy.queues if was_sent else ()) if standing else None
+    if not standing or not standing.rows:
+        return None
+    does_wait = any(row.state.is_waiting for row in standing.rows)
+    return UntransferredHomeJob(
+        job=job,
+        owner=standing.owner,
+        submitted_at=standing.submitted_at,
+        sentences=tuple(map(replace_control_characters, describe_home_job_state(standing, now))),
+        queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
+        was_sent=was_sent,
+    )
+
+
+def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
+    home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
+    shows = batch_adapter_of_cluster(home).shows_requests
+    try:
+        return shows.query_job_standing(home, job) if shows else None
+    except GridbridgeError as error:
+        raise HomeBatchSystemSilent(f"{policy.site.cluster} gives no answer: {error}") from error
+
+
+def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
+    """Return the state of one task (0: of all tasks), without tasks in certain queues."""
+    rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
+    if not task:
+        return replace(standing, rows=tuple(rows))
+    of_task = [_of_task(row, task) for row in rows if row.tasks and row.covers(task)]
+    is_wrong = any(row.state.is_error for row in of_task)
+    return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
+
+
+def _of_task(row: JobListRow, task: int) -> JobListRow:
+    return replace(row, tasks=(range(task, task + 1),))
+
+
+def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
+    """Yield the verdict of each transfer queue, in the order of the file."""
+    from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
+
+    shown = files.read_all_published_files(folder)
+    routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
+    for name, refused in transfer_queue_refusals(job, policy):
+        route = routes.get(name)
+        closed = (
+            transfer_status_explanation.report_transfer_queue_status(route, shown, now).why
+            if route and not refused
+            else ""
+        )
+        yield TransferQueueVerdict(
+            queue=name,
+            cluster=policy.queues[name].cluster,
+            would_take=not refused,
+            why=replace_control_characters(refused or closed),
+        )
+
 
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
@@ -64,15 +177,15 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         return _dataset(job, path, now, is_json=is_json)
     matches = _gather(job, now, folder, path)
     if matches.trouble:
-        output.print_error(f"gridbridge: job {job}: {matches.trouble}")
+        output_and_errors.print_error(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
         kinds = {"campaign": matches.campaign, "home": matches.home}
         shown = {name: to_json_types(value) for name, value in kinds.items() if value}
-        output.print_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
+        output_and_errors.print_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
         return 0
     for number, part in enumerate(matches.newest_first()):
         if number:
-            output.print_line()
+            output_and_errors.print_line()
         part(now)
     return 0
 
@@ -103,7 +216,7 @@ class JobNumberMatches:
         """Print a job's present state at home, if it is at home, and below its transfers."""
         if self.home:
             _show_home(self.home, now)
-            output.print_line()
+            output_and_errors.print_line()
         print_task_attempts(self.alarm, self.tasks, now)
 
 
@@ -129,7 +242,7 @@ def _at_home(
 ) -> tuple[UntransferredHomeJob | None, str]:
     """Query a job at home; return the job, or the reason why the home cluster did not answer."""
     try:
-        return home_job_explanation.find_untransferred_home_job(job, now, folder, path, was_sent=was_sent), ""
+        return find_untransferred_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
         return None, str(error)
 
@@ -139,10 +252,10 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     if not isinstance(error, status_and_why_reports.JobWithoutTransfers):
         raise error
     if trouble:
-        output.print_error(f"gridbridge: {error}; {trouble}")
-        raise SystemExit(error_boundary.ERROR) from error
+        output_and_errors.print_error(f"gridbridge: {error}; {trouble}")
+        raise SystemExit(output_and_errors.ERROR) from error
     subject = f"campaign has a task {job}" if "." in job else f"campaign {job}"
-    output.print_error(f"gridbridge: {error}; no {subject} either")
+    output_and_errors.print_error(f"gridbridge: {error}; no {subject} either")
     raise SystemExit(UNKNOWN) from error
 
 
@@ -155,14 +268,14 @@ def _began(tasks: tuple[LocalTaskExplanation, ...]) -> datetime:
 def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
     """Print a home job's state, and each transfer queue's verdict."""
     end = " now" if job.was_sent else ": it was not sent to another cluster"
-    output.print_line(f"job {job.job} of {job.owner} is at home{end}")
+    output_and_errors.print_line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
-        output.print_line(f"  {sentence}")
+        output_and_errors.print_line(f"  {sentence}")
     for queue in job.queues:
         would = "would take it" if queue.would_take else "would not take it"
         open_ = ", but is closed now" if queue.would_take and queue.why else ""
         why = f": {queue.why}" if queue.why else ""
-        output.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
+        output_and_errors.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
@@ -178,11 +291,11 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output.print_line(
+    output_and_errors.print_line(
         f"campaign {campaign.number} of {campaign.owner}, {replace_control_characters(campaign.name)}{task}{moment}"
     )
     for sentence in answer.sentences:
-        output.print_line(f"  {sentence}")
+        output_and_errors.print_line(f"  {sentence}")
 
 
 def _as_of(at: datetime, now: datetime) -> str:
@@ -194,31 +307,31 @@ def _as_of(at: datetime, now: datetime) -> str:
 def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now: datetime) -> None:
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
-        output.print_line(f"{alarm}\n")
+        output_and_errors.print_line(f"{alarm}\n")
     for number, task in enumerate(tasks):
         if number:
-            output.print_line()
+            output_and_errors.print_line()
         _show_task(task, now)
 
 
 def _show_task(task: LocalTaskExplanation, now: datetime) -> None:
     if task.left_out:
-        output.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+        output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
     for number, attempt in enumerate(task.attempts):
         if number:
-            output.print_line()
+            output_and_errors.print_line()
         _show(attempt, now)
 
 
 def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:
-    output.print_line(attempt.where)
+    output_and_errors.print_line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:
         if text:
-            output.print_line(f"  {title:<10} {text}")
-    output.print_line()
+            output_and_errors.print_line(f"  {title:<10} {text}")
+    output_and_errors.print_line()
     for number, event in enumerate(attempt.events):
         if attempt.left_out and number == FIRST_EVENTS:
             are = number_with_noun(attempt.left_out, "line is", "lines are")
-            output.print_line(f"  {'...':<10} {are} not shown")
-        output.print_line(f"  {format_local_time(event.at, now):<10} {event.text}")
+            output_and_errors.print_line(f"  {'...':<10} {are} not shown")
+        output_and_errors.print_line(f"  {format_local_time(event.at, now):<10} {event.text}")

@@ -5,7 +5,7 @@ from pkgutil import walk_packages
 
 from alembic import context
 
-from gridbridge.state.database.column_types import METADATA
+from gridbridge.state.column_types import METADATA
 
 STORES = ("state.database", "transfer.store", "campaigns.store", "elastic.store", "rebalance.store")
 for name in STORES:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from gridbridge.cli import output
+from gridbridge.cli import output_and_errors
 from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteJobActResult
 
 NOT_DONE = 1
@@ -17,10 +17,10 @@ def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActRe
         if is_json:
             continue
         if result.is_done:
-            output.print_line(result.text)
+            output_and_errors.print_line(result.text)
         else:
-            output.print_error(f"{program}: {result.text}")
+            output_and_errors.print_error(f"{program}: {result.text}")
     if is_json:
-        output.print_json([asdict(result) for result in results])
+        output_and_errors.print_json([asdict(result) for result in results])
     if not all(result.is_done for result in results):
         raise SystemExit(NOT_DONE)

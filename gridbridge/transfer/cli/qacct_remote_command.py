@@ -5,9 +5,16 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumberRange, format_local_time
-from gridbridge.model.remote_job_accounting import JobRunAccounting, RemoteJobRunAccounting
+from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli.command_groups_and_options import (
+    CONFIG_FILE,
+    FOLDER,
+    JSON,
+    VERSION,
+    FiniteNumberRange,
+    format_local_time,
+)
+from gridbridge.model.jobs_and_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
 from gridbridge.transfer.remote_tools.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageTotal
@@ -67,25 +74,25 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
         return
     totals, notes = service.sum_remote_usage(owner or ANYBODY, days, now, folder, path)
     if is_json:
-        output.print_json({"notes": notes, "totals": to_json_types(totals)})
+        output_and_errors.print_json({"notes": notes, "totals": to_json_types(totals)})
         return
-    output.print_table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
+    output_and_errors.print_table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
     _note(notes)
 
 
 def main() -> None:
     """Run qacct_remote within the commands' error boundary."""
-    error_boundary.run_command_reporting_errors(qacct_remote, "qacct_remote")
+    output_and_errors.run_command_reporting_errors(qacct_remote, "qacct_remote")
 
 
 def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
         tasks, notes = service.read_home_remote_accounting(job, now, folder, path)
     except service.NoAccountedJob as error:
-        output.print_error(f"qacct_remote: {error}")
+        output_and_errors.print_error(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
-        output.print_json({"notes": notes, "tasks": to_json_types(tasks)})
+        output_and_errors.print_json({"notes": notes, "tasks": to_json_types(tasks)})
         return
     print_home_and_remote_usage(tasks, notes, now)
 
@@ -93,13 +100,13 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
 def print_home_and_remote_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
-    output.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
+    output_and_errors.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
 
 
 def _note(notes: Sequence[str]) -> None:
     for note in notes:
-        output.print_error(f"qacct_remote: {note}")
+        output_and_errors.print_error(f"qacct_remote: {note}")
 
 
 def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
@@ -129,8 +136,8 @@ def _row(
         *(_seconds(waited_s), _seconds(record.wallclock_s), _cpu(record.user_s, record.system_s)),
         *(
             _size(record.max_rss_kb),
-            output.number_or_dash(record.failed),
-            output.number_or_dash(record.exit_status),
+            output_and_errors.number_or_dash(record.failed),
+            output_and_errors.number_or_dash(record.exit_status),
             by,
         ),
     )

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from gridbridge.cli import error_boundary
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
@@ -110,4 +110,4 @@ def _single(job: str) -> Sequence[str]:
 
 def main() -> None:
     """Run qalter_remote within the commands' error boundary."""
-    error_boundary.run_command_reporting_errors(qalter_remote, "qalter_remote")
+    output_and_errors.run_command_reporting_errors(qalter_remote, "qalter_remote")

@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import error_boundary
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qalter_and_qdel_remote as service
@@ -50,4 +50,4 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
 
 def main() -> None:
     """Run qdel_remote within the commands' error boundary."""
-    error_boundary.run_command_reporting_errors(qdel_remote, "qdel_remote")
+    output_and_errors.run_command_reporting_errors(qdel_remote, "qdel_remote")

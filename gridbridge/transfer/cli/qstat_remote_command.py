@@ -5,9 +5,15 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import error_boundary, output
-from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
-from gridbridge.model.status_report import TransferAndAwaitedEvent
+from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli.command_groups_and_options import (
+    CONFIG_FILE,
+    FOLDER,
+    JSON,
+    VERSION,
+    format_local_time,
+)
+from gridbridge.model.published_status_and_reports import TransferAndAwaitedEvent
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import owner_remote_job_access
@@ -82,17 +88,17 @@ def qstat_remote(
     choice = TransferFilter(users=owners, states=states, cluster=cluster)
     rows, notes = service.list_open_transfers(choice, now, folder)
     if is_json:
-        output.print_json({"notes": notes, "transfers": to_json_types(rows)})
+        output_and_errors.print_json({"notes": notes, "transfers": to_json_types(rows)})
         return
     for note in notes:
-        output.print_line(f"{note}\n")
+        output_and_errors.print_line(f"{note}\n")
     if rows:
-        output.print_table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
+        output_and_errors.print_table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
 
 
 def main() -> None:
     """Run qstat_remote within the commands' error boundary."""
-    error_boundary.run_command_reporting_errors(qstat_remote, "qstat_remote")
+    output_and_errors.run_command_reporting_errors(qstat_remote, "qstat_remote")
 
 
 def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
@@ -108,27 +114,27 @@ def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is
             continue
         tasks += details
     if is_json:
-        output.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
+        output_and_errors.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
         _show(tasks, alarm, now)
     for problem in unknown:
-        output.print_error(f"qstat_remote: {problem}")
+        output_and_errors.print_error(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
 def _show(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
     if alarm:
-        output.print_line(f"{alarm}\n")
+        output_and_errors.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):
         if count:
-            output.print_line()
+            output_and_errors.print_line()
         _show_task(task, now)
 
 
 def _show_task(task: TaskWithRemoteMessages, now: datetime) -> None:
     transfer = task.attempt.transfer
-    output.print_line(task.attempt.where)
+    output_and_errors.print_line(task.attempt.where)
     facts = (
         ("transfer", f"{transfer.transfer}, sent at {format_local_time(transfer.created_at, now)}"),
         ("here", task.attempt.here),
@@ -139,7 +145,7 @@ def _show_task(task: TaskWithRemoteMessages, now: datetime) -> None:
     width = max(len(title) for title, _ in facts)
     for title, text in facts:
         if text:
-            output.print_line(f"  {title:<{width}}  {text}")
+            output_and_errors.print_line(f"  {title:<{width}}  {text}")
 
 
 def _row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import TransferAction
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import TransferMessage, encode_transfer_message
@@ -20,7 +20,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     has_home_reused_job_number,

@@ -6,10 +6,14 @@ from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
+from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.threads_and_backoff import (
+    AT_ONCE,
+    OwnerThreadPools,
+    RepeatedBackgroundQuery,
+)
 from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 import operator
@@ -18,9 +22,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
+from gridbridge.program.cluster_observer import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers

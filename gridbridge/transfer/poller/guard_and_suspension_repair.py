@@ -17,15 +17,19 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 )
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
+from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.threads_and_backoff import (
+    AT_ONCE,
+    OwnerThreadPools,
+    RepeatedBackgroundQuery,
+)
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -38,11 +42,11 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     find_suspension_mismatch,
 )
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
-from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import BackoffBySubject
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import home_and_remote_mismatches
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, TransferAction
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.work.backoff import BackoffBySubject
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.program.threads_and_backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos

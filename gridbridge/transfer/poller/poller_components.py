@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass, field
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.cluster_observer import ClusterObserver
+from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from dataclasses import dataclass
 from functools import partial
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
-from gridbridge.program.watch.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.program.cluster_observer import LastClusterSnapshots
+from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_and_suspension_repair import (

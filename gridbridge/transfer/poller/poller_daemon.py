@@ -4,16 +4,19 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from gridbridge.decisions.site.stale_service_configuration import AwayJob
+from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import LOCK
-from gridbridge.model.policy import Policy
-from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import ReloadableConfiguration, read_config_saved_by_service
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program import service_cycle, service_cycle
+from gridbridge.program.configuration_in_force import (
+    ReloadableConfiguration,
+    read_config_saved_by_service,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
@@ -25,15 +28,15 @@ from typing import Protocol
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import ClusterSection, JobEndPushKind
+from gridbridge.model.whole_configuration import ClusterSection, JobEndPushKind
 from gridbridge.model.fixed_paths import HOME, SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
+from gridbridge.program.cluster_observer import ClusterObserver
+from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.poller_components import PollerResources
@@ -51,15 +54,15 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
     configuration = ReloadableConfiguration(clock, earlier=lambda: read_config_saved_by_service(clock.now()))
-    service_process.require_service_account(configuration.policy)
-    service_process.start_service_log_on_stderr(configuration.policy)
-    cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
+    service_cycle.require_service_account(configuration.policy)
+    service_cycle.start_service_log_on_stderr(configuration.policy)
+    service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
     life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
-    cycle.run_cycles_forever(poller, signals, life_sign, clock)
+    service_cycle.run_cycles_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
     os._exit(0)  # do not wait for threads that query silent clusters
 
@@ -122,7 +125,7 @@ class PollerDaemon:
         self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
         self.service = build_transfer_service(self._configuration, self._clock)
         self._configuration.keep()
-        service_process.set_log_level(self._configuration.policy)
+        service_cycle.set_log_level(self._configuration.policy)
 
 
 def apply_new_poller_configuration(configuration: ReloadableConfiguration, service: TransferService) -> None:
@@ -130,7 +133,7 @@ def apply_new_poller_configuration(configuration: ReloadableConfiguration, servi
     configuration.keep()
     if configuration.policy is not service.policy:
         reload_transfer_service(service, configuration.policy)
-        service_process.set_log_level(configuration.policy)
+        service_cycle.set_log_level(configuration.policy)
     service.resources.views.configured(configuration.shown())
 
 

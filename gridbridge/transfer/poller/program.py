@@ -10,14 +10,14 @@ Example: setpriv --reuid gridbridge --regid gridbridge --init-groups gridbridge-
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.version import version_with_commit
-from gridbridge.shell import help_and_version
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell import program_startup
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 
 def main() -> None:
     """Run the poller until SIGTERM; exit 0, 1 if another runs, 2 on wrong set-up."""
-    help_and_version.print_help_or_version_if_asked(__doc__, version_with_commit)
+    program_startup.print_help_or_version_if_asked(__doc__, version_with_commit)
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)

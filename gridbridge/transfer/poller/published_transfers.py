@@ -10,11 +10,11 @@ from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.errors import StateError
-from gridbridge.model import key_value_lines, names_offered_by_cluster
+from gridbridge.model import transfer_message, names_offered_by_cluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import (
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import (
     PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedBreakersOfClusters,
@@ -31,8 +31,8 @@ from gridbridge.model.published import (
     PublishedTransferHistory,
     PublishedTransferQueue,
 )
-from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer import request_mapping_rules as mappings
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnershipProof,
@@ -41,12 +41,17 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import encode_transfer_route
-from gridbridge.program.version import version_with_commit
-from gridbridge.program.watch import last_cluster_snapshots
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.program import cluster_observer
+from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import drains, published_file_formats, published_json, unverified_histories
+from gridbridge.state import (
+    drains,
+    published_file_formats,
+    published_json,
+    published_json as unverified_histories,
+)
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer.store import usage_rows
 
@@ -257,7 +262,7 @@ class TransferStatePublisher:
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            last_cluster_snapshots.publish_non_forwarding_queues(answer.snapshot, own, self._folder)
+            cluster_observer.publish_non_forwarding_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_file_formats.offered_names_path(answer.cluster, self._folder)
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
@@ -308,7 +313,7 @@ class TransferStatePublisher:
         """Publish a remote job's usage for the root epilog of the local job at home."""
         publish_file(
             published_file_formats.root_epilog_usage_path(local, owner, self._folder),
-            key_value_lines.encode_key_value_lines(figures),
+            transfer_message.encode_key_value_lines(figures),
         )
 
     def readings(self, readings: Iterable[PublishedAccountingProgress]) -> None:

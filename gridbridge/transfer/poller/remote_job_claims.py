@@ -14,7 +14,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.batch.remote_job_claim_script import GRANTS
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import (
     FOLDER,
     NOT_SERVICES,
@@ -31,7 +31,7 @@ from functools import partial
 from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.errors import StateError
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import (
     FENCED,
     FILE,
@@ -45,8 +45,8 @@ from gridbridge.model.transfer.claim_and_guard import (
 )
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.program.work.backoff import BackoffBySubject
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 

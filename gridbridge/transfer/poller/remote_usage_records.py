@@ -6,15 +6,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.remote_job_accounting import (
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.jobs_and_accounting import (
     ClusterAccountingProgress,
     JobRunAccounting,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
 from gridbridge.model.transfer_name import is_transfer_name
-from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
+from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 import logging
@@ -25,15 +25,19 @@ from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
 from gridbridge.errors import ConflictingRemoteJobEnds, StateError
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.job import JobEnd
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedAccountingProgress
-from gridbridge.model.remote_job_accounting import ClusterAccountingProgress, RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.jobs_and_accounting import JobEnd
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
+from gridbridge.model.jobs_and_accounting import (
+    ClusterAccountingProgress,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
+)
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows

@@ -32,14 +32,14 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     accept_or_reject_message,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason_for_storage
-from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.shell import file_trust
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
@@ -331,7 +331,7 @@ class StarterMessageReader:
             home=self._home,
             routes=frozenset(self._routes | ({(previous.queue, previous.remote)} if previous else set())),
             uid=spooled.uid,
-            owner=file_trust.account_name_or_uid(spooled.uid),
+            owner=safe_files.account_name_or_uid(spooled.uid),
             record=spooled.path,
             now=self._clock.now(),
         )

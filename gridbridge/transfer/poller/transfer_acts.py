@@ -8,8 +8,8 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.errors import OwnerAccountGone
 from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
-from gridbridge.model.job import JobEnd
-from gridbridge.model.policy import Policy
+from gridbridge.model.jobs_and_accounting import JobEnd
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     OrphanRemoteJob,
     TransferAction,
@@ -37,8 +37,8 @@ from gridbridge.model.transfer.transfers_and_actions import TransferAction, Tran
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
-from gridbridge.program.work.backoff import BackoffBySubject
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 
 

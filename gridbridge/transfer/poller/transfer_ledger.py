@@ -14,7 +14,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TransferKey,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 import logging
@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
-from gridbridge.decisions.site.stale_service_configuration import AwayJob
+from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer.home_and_remote_mismatches import UNDELIVERED_REASON
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnershipProof,
@@ -32,8 +32,8 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LogLineQuotaByPerson, WithheldLogLines
-from gridbridge.state.database import StateFile
+from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.store.transfer_rows import TransferRows
 

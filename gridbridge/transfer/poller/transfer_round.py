@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import WORDS, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage
@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import TransferRoundPlan
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
-from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.program.watch.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
+from gridbridge.program.cluster_observer import LastClusterSnapshots
+from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
-from gridbridge.decisions.site.stale_service_configuration import AwayJob
+from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program import cycle
-from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
+from gridbridge.program import service_cycle
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller import poller_components
 from gridbridge.transfer.poller import poller_components as acting
 from gridbridge.transfer.poller import poller_components as maintenance
@@ -85,7 +85,7 @@ class TransferService:
     def round(self) -> None:
         """Run a single poll round."""
         with self.open_round() as a_round:
-            cycle.run_cycle_once(a_round, _log.debug)
+            service_cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
     def open_round(self) -> Iterator[PollRoundSteps]:

@@ -13,14 +13,14 @@ from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HOME
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.work.backoff import BackoffBySubject
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.program.threads_and_backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
@@ -33,7 +33,7 @@ from dataclasses import replace
 from datetime import timedelta
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     TaskMoveStage,
     Transfer,
@@ -42,9 +42,9 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept

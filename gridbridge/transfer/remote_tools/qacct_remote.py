@@ -11,12 +11,20 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedAccountingProgress, PublishedFilesSnapshot, PublishedTransfer
-from gridbridge.model.remote_job_accounting import AccountingFilePosition, JobRunAccounting, RemoteJobRunAccounting
-from gridbridge.model.status_report import format_duration
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import (
+    PublishedAccountingProgress,
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+)
+from gridbridge.model.jobs_and_accounting import (
+    AccountingFilePosition,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+)
+from gridbridge.model.published_status_and_reports import format_duration
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
-from gridbridge.program import status_and_why_reports, users_configuration
+from gridbridge.program import status_and_why_reports, configuration_in_force
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
@@ -62,7 +70,7 @@ def read_home_remote_accounting(
     when the home cluster does not answer.
     """
     number, task = parse_local_job_and_task(job)
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = files.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
     kept_records = {usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)}
@@ -98,7 +106,7 @@ def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = files.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}

@@ -12,13 +12,13 @@ from gridbridge.batch.configured_cluster_routes import build_request_mapping
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedTransfer
-from gridbridge.model.status_report import replace_control_characters
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedTransfer
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
     read_names_offered_by_cluster,
@@ -37,10 +37,10 @@ import pwd
 from collections.abc import Iterator
 from gridbridge.batch import load_submit_adapter
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program import users_configuration
+from gridbridge.program import configuration_in_force
 from gridbridge.transfer.remote_tools.owner_remote_job_access import (
     RemoteJobActNotDone,
     RemoteJobActResult,
@@ -78,7 +78,7 @@ def alter_remote_tasks(
     Raises ParseError for an invalid job id, ConfigError, and StateError without published
     files.
     """
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(
         job, folder, f"qalter {job} changes", lambda transfer: _alter(transfer, change, policy, folder, is_dry)
     )
@@ -177,7 +177,7 @@ def delete_transferred_tasks(
     Raises ParseError for an invalid job id, ConfigError, and StateError without published
     files.
     """
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
 
 
@@ -188,7 +188,7 @@ def delete_owner_transferred_jobs(
 
     Raises ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     transfers = open_transfers_of_owner(owner, folder)
     if not transfers:
         yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")

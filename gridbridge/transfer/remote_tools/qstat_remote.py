@@ -11,16 +11,16 @@ from fnmatch import fnmatchcase
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.job import JobAccountAndErrors
-from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
+from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.states import JobState
-from gridbridge.model.status_report import (
+from gridbridge.model.published_status_and_reports import (
     TransferAndAwaitedEvent,
     TransferAttemptExplanation,
     format_duration,
     replace_control_characters,
 )
-from gridbridge.program import status_and_why_reports, users_configuration
+from gridbridge.program import status_and_why_reports, configuration_in_force
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
 
@@ -95,7 +95,7 @@ class SingleRemoteJobQueries:
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
-        self._policy, _ = users_configuration.load_config_or_one_in_force(path)
+        self._policy, _ = configuration_in_force.load_config_or_one_in_force(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 

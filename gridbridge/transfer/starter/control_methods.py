@@ -13,7 +13,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from gridbridge.shell import safe_files
-from gridbridge.shell.runner import SIGKILL
+from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job

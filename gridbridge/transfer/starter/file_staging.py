@@ -9,7 +9,7 @@ import errno
 import os
 
 from gridbridge.errors import GridbridgeError, UnstageablePaths
-from gridbridge.model import key_value_lines
+from gridbridge.model import transfer_message
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer_message import MAX_BYTES
@@ -176,13 +176,13 @@ def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str,
 
 
 def _note(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    text = key_value_lines.encode_key_value_lines({key: getattr(stage, key) for key in RemoteStagingFolder.__slots__})
+    text = transfer_message.encode_key_value_lines({key: getattr(stage, key) for key in RemoteStagingFolder.__slots__})
     task_notes.write_note(f"{task.private}/{NOTE}", text)
 
 
 def _staging_note(task: LocalTask) -> RemoteStagingFolder:
     data, _ = safe_files.read_file_only_owner_writes(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return RemoteStagingFolder(**key_value_lines.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
+    return RemoteStagingFolder(**transfer_message.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
 
 
 def _login(step: "StarterStepContext") -> SshLogin:

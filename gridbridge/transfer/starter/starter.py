@@ -31,7 +31,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.shell.runner import SIGKILL
+from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import (
     first_note_and_guard,

@@ -29,7 +29,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     WaitingTaskMove,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.state.database.column_types import (
+from gridbridge.state.column_types import (
     COUNTED,
     METADATA,
     JobStateColumn,
@@ -37,7 +37,7 @@ from gridbridge.state.database.column_types import (
     TransferMessageColumn,
     UtcTimeColumn,
 )
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.state_file import StateFile
 
 TRANSFERS = Table(
     "transfers",

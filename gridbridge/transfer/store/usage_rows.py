@@ -8,8 +8,12 @@ from datetime import UTC, datetime
 
 from sqlalchemy import BigInteger, Column, Float, Index, RowMapping, Table, Text, bindparam, delete, select
 
-from gridbridge.model.published import PublishedAccountingPositions, PublishedAccountingProgress, PublishedRemoteUsage
-from gridbridge.model.remote_job_accounting import (
+from gridbridge.model.published_status_and_reports import (
+    PublishedAccountingPositions,
+    PublishedAccountingProgress,
+    PublishedRemoteUsage,
+)
+from gridbridge.model.jobs_and_accounting import (
     PER_TRANSFER,
     AccountingFilePosition,
     ClusterAccountingProgress,
@@ -19,8 +23,8 @@ from gridbridge.model.remote_job_accounting import (
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, published_json
-from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.database.transaction import StateFile
+from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
 
 ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # time before any record, valid in every time zone
 

@@ -20,7 +20,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,
     ReplayExclusionReason,
 )
-from gridbridge.model.job import ArrayEndQuery
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 ACCOUNT = "gb.alpha.7.0.1"

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.batch.gridengine.status import query_array_limits
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 CONF = """#global:

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd, JobEnd
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.test_qacct import OURS, task
 

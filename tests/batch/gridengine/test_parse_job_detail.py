@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.parse import parse_job_detail
 from gridbridge.errors import ParseError
-from gridbridge.model.job import JobAccountAndErrors
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"

@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.qacct import (
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.job import ArrayEndQuery
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import QueueJobAndUserRestrictions
+from gridbridge.model.jobs_and_accounting import QueueJobAndUserRestrictions
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 QCONF = """#!/bin/sh

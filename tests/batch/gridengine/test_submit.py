@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine.submit import _read_answer
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'
 BY_JSV = "Unable to run job: job rejected: critical errors in site policy: ask for h_rt.\nExiting."

@@ -7,9 +7,9 @@ import pytest
 
 from gridbridge.batch.oar import status, submit
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.job import ArrayEndQuery
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 
 SERVER = OarServerAccess(timeout_s=15)

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 
 SERVER = OarServerAccess(timeout_s=15)

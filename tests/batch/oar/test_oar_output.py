@@ -19,9 +19,9 @@ from gridbridge.batch.oar.oar_output import (
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.job import JobEnd
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
 

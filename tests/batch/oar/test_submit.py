@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.oar.submit import _read_answer
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"
 FAILED = "[ERROR] Oarsub failed, please verify your request syntax.\n"

@@ -22,7 +22,7 @@ from gridbridge.errors import (
     RootLedgerUnreadable,
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import error_boundary
+from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -104,7 +104,7 @@ def test_what_can_not_be_read_is_told_in_a_line(
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_command_reporting_errors(
+        output_and_errors.run_command_reporting_errors(
             partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat"
         )
 
@@ -319,7 +319,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_command_reporting_errors(gridsub, "gridsub")
+        output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
 
     told = capsys.readouterr()
     lines = told.err.splitlines()

@@ -38,7 +38,10 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignClusters,
     ShownCampaigns,
 )
-from gridbridge.model.published import PublishedClusterAnswer, PublishedClusterDrain
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterAnswer,
+    PublishedClusterDrain,
+)
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.store import campaign_client
-from gridbridge.cli import error_boundary
+from gridbridge.cli import output_and_errors
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
@@ -23,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
     """Run gridsub as a program; return its exit status and what it tells."""
     monkeypatch.setattr("sys.argv", ["gridsub", *words])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_command_reporting_errors(gridsub, "gridsub")
+        output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
     status = ended.value.code
     assert isinstance(status, int)
     return status, capsys.readouterr().err.splitlines()

@@ -41,7 +41,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((host, *argv, stdin))
         return 3
 
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh", run)
+    monkeypatch.setattr("gridbridge.shell.ssh.run_by_callers_ssh", run)
     monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     return asked
 
@@ -161,7 +161,7 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_remotely_and_fetch_files", bring)
+    monkeypatch.setattr("gridbridge.shell.ssh.run_remotely_and_fetch_files", bring)
     monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
@@ -183,7 +183,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
         (Path(folder) / "out/0/b").write_text("b")
         return 0
 
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_remotely_and_fetch_files", bring)
+    monkeypatch.setattr("gridbridge.shell.ssh.run_remotely_and_fetch_files", bring)
     mine, to = tmp_path / "mine", tmp_path / "to"
     mine.mkdir()
     to.mkdir()
@@ -243,7 +243,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults)
+    monkeypatch.setattr("gridbridge.shell.ssh.run_by_callers_ssh.__defaults__", defaults)
     monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 

@@ -5,7 +5,7 @@ from threading import Event
 import pytest
 
 from gridbridge.campaigns.cli import relay_and_runner_wait
-from gridbridge.cli import output
+from gridbridge.cli import output_and_errors
 
 
 def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
         lines.append(line)
         told.set()
 
-    monkeypatch.setattr(output, "print_error", complain)
+    monkeypatch.setattr(output_and_errors, "print_error", complain)
 
     with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=0.0):
         assert told.wait(10.0)
@@ -31,7 +31,7 @@ def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         lines.append(line)
         told.set()
 
-    monkeypatch.setattr(output, "print_error", complain)
+    monkeypatch.setattr(output_and_errors, "print_error", complain)
 
     with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0, taken_s=0.0):
         assert told.wait(10.0)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 SLOW = {"rich", "matplotlib", "sqlalchemy", "lxml", "paramiko", "gridbridge.decisions.campaigns.campaign_cycle"}
-SELDOM_USED = {"tenacity", "gridbridge.config.policy_file"}
+SELDOM_USED = {"tenacity", "gridbridge.config.configuration_file"}
 LOADED = "import sys, gridbridge.campaigns.cli.{}; print(*sys.modules)"
 
 

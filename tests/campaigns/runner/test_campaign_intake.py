@@ -44,8 +44,8 @@ from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequestVerb,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LINES
-from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
+from gridbridge.shell.log_rotation_and_quota import LINES
+from gridbridge.state.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from tests.campaigns.runner.intake_site import SWEEP, Site
 
 TOKEN = "0123456789abcdef" * 2

@@ -44,12 +44,13 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile, campaign_tables
+from gridbridge.state.state_file import StateFile
+from gridbridge.state import campaign_tables
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(

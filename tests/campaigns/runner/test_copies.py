@@ -57,7 +57,7 @@ from gridbridge.model.campaigns.speculation import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

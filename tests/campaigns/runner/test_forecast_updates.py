@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownForecastErrors,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")

@@ -37,9 +37,9 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     WaitingLocalRequest,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock

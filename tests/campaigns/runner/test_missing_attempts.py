@@ -13,7 +13,7 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRo
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

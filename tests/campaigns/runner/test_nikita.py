@@ -36,19 +36,19 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
-from gridbridge.program.watch.cluster_observer import (
+from gridbridge.program.cluster_observer import (
     ClusterSnapshotSharing,
     identify_cluster_query,
     query_result_to_share,
 )
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])

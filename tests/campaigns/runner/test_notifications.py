@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, 
 from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.program.work.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)

@@ -32,9 +32,9 @@ from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequestReply,
     CampaignOwnerRequestVerb,
 )
-from gridbridge.shell import runner
+from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
@@ -513,7 +513,7 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     """Who looks through all that go on for each of thousands keeps the runner for hours."""
     monkeypatch.setattr(CampaignRows, "unfinished", None)
     signs: list[int] = []
-    monkeypatch.setattr(runner, "_after_each", lambda: signs.append(1))
+    monkeypatch.setattr(program_runs, "_after_each", lambda: signs.append(1))
     first = site.campaigns.find(1)
     assert first
     for number in range(2, 6):

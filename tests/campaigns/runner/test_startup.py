@@ -9,11 +9,11 @@ import pytest
 from gridbridge.campaigns.runner import campaign_program_start
 from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.shell import runner, ssh
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.shell import program_runs, ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.database import StateFile
+from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.state_file import StateFile
 
 FAR = SshLogin(host="beta")
 
@@ -84,7 +84,7 @@ class Calling:
 @pytest.fixture(name="calling")
 def _calling(tmp_path: Path) -> Iterator[Calling]:
     yield Calling(tmp_path)
-    runner.call_after_each_program_end(lambda: None)
+    program_runs.call_after_each_program_end(lambda: None)
 
 
 def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(calling: Calling) -> None:

@@ -37,7 +37,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     parse_attempt_ranges,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")

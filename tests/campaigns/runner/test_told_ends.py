@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

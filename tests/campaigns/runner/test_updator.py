@@ -43,12 +43,12 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
-from gridbridge.model.policy import Policy
+from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

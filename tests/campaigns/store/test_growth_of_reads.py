@@ -37,11 +37,11 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array

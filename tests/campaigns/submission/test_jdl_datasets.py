@@ -10,7 +10,7 @@ from gridbridge.campaigns.submission import campaign_admission, jdl_and_task_fil
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.state.database.campaign_tables import jdl_from_json
+from gridbridge.state.campaign_tables import jdl_from_json
 
 KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 

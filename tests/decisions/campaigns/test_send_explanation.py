@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
-from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.speculation import (
     SupersededAttempts,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
-from gridbridge.model.job import ClusterArrayLimits
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 
 S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED

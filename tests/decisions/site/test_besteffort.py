@@ -12,7 +12,7 @@ from gridbridge.decisions.site.besteffort_findings import (
     besteffort_queue_findings,
     besteffort_removal_edits,
 )
-from gridbridge.decisions.site.needed_besteffort_queues import (
+from gridbridge.decisions.site.besteffort_findings import (
     BestEffortQueueLayout,
     choose_besteffort_model_queue,
     format_queue_slots_by_host,

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.running_site_checks import (
+from gridbridge.decisions.site.running_site_findings import (
     no_transfer_queue_findings,
     running_site_findings,
     worst_finding_state,
 )
-from gridbridge.decisions.site.transfer_host_requirements import (
+from gridbridge.decisions.site.account_and_file_findings import (
     FOLDERS,
     PROGRAMS,
     program_file_findings,
@@ -18,12 +18,12 @@ from gridbridge.decisions.site.transfer_host_requirements import (
     state_file_privacy_finding,
     transfer_host_findings,
 )
-from gridbridge.model.cluster import ClusterKind, ClusterSection
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
 from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site.transfer_host_facts import (
+from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     NonRootWritablePaths,
     PathFacts,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gridbridge.decisions.site.service_folder_space import (
+from gridbridge.decisions.site.service_fault_findings import (
     disk_space_findings,
     why_folder_takes_no_files,
     why_a_folder_takes_no_files,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
+from gridbridge.model.site.site_check_facts import FolderFreeSpace
 
 SPOOL = "/var/spool/gridbridge"
 WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)

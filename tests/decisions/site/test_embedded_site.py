@@ -2,12 +2,12 @@
 
 import pytest
 
-from gridbridge.decisions.site import embedded_site_findings
-from gridbridge.model.cluster import ClusterKind, ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.decisions.site import running_site_findings
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 
 POLICY = Policy(
@@ -24,7 +24,7 @@ def wrong(
     poller: PollerProcessFacts = ALIVE, cells: dict[str, ClusterFacts] = WELL, slots: dict[str, int] = SLOTS
 ) -> list[tuple[str, str, str]]:
     """Return what is not right, and the command line that makes it so."""
-    found = embedded_site_findings.embedded_site_findings(poller, cells, slots, POLICY)
+    found = running_site_findings.embedded_site_findings(poller, cells, slots, POLICY)
     return [(each.item, each.found, str(each.mend[0].value)) for each in found if each.state != FindingSeverity.OK]
 
 
@@ -36,12 +36,12 @@ def test_all_is_well() -> None:
 def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
     poller = PollerProcessFacts(is_running=False, pid=0, age_s=age_s)
 
-    assert wrong(poller) == [("poller", found, embedded_site_findings.START)]
+    assert wrong(poller) == [("poller", found, running_site_findings.START)]
 
 
 def test_a_folder_without_a_cluster() -> None:
     cells = WELL | {"beta": ClusterFacts(trouble="/beta: no cluster here", master="/beta")}
-    make = f"{embedded_site_findings.PROGRAM} /beta create --slots=4"
+    make = f"{running_site_findings.PROGRAM} /beta create --slots=4"
 
     assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
 
@@ -50,7 +50,7 @@ def test_a_folder_without_a_cluster() -> None:
     ("slots", "found"), [({}, "not there"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"]
 )
 def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
-    make = f"{embedded_site_findings.PROGRAM} /alpha queue transfer-beta"
+    make = f"{running_site_findings.PROGRAM} /alpha queue transfer-beta"
     make += " --slots=4 --remote=beta --pending-limit=9"
 
     assert wrong(slots=slots) == [("queue transfer-beta", found, make)]

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.transfer_queue_section_findings import (
+from gridbridge.decisions.site.transfer_queue_findings import (
     queue_section_findings,
     queue_section_removal_edits,
     total_transfer_slots,
     user_spool_limit_finding,
 )
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection

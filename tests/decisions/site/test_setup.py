@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.transfer_host_configuration import unreported_load_value_findings, widen_gid_range
+from gridbridge.decisions.site.sge_configuration_findings import (
+    unreported_load_value_findings,
+    widen_gid_range,
+)
 from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,
@@ -26,7 +29,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_situation, a_situation, at_home
 
 PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))

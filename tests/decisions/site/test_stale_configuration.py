@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.stale_service_configuration import (
+from gridbridge.decisions.site.service_fault_findings import (
     CONFIGURATION_ITEM,
     OLDER_IN_FORCE,
     is_config_reload_awaited,
@@ -12,7 +12,7 @@ from gridbridge.decisions.site.stale_service_configuration import (
     stale_configuration_reason,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 
 ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=2.0)
 

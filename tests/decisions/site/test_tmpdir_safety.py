@@ -1,8 +1,12 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
 from gridbridge.batch.gridengine.qconf import setup_edit_shell_line
-from gridbridge.decisions.site.running_site_checks import worst_finding_state
-from gridbridge.decisions.site.unconfigured_queues import MAKE_SAFE_TMPDIR, queues_by_tmpdir, writable_tmpdir_findings
+from gridbridge.decisions.site.running_site_findings import worst_finding_state
+from gridbridge.decisions.site.transfer_queue_findings import (
+    MAKE_SAFE_TMPDIR,
+    queues_by_tmpdir,
+    writable_tmpdir_findings,
+)
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 
 QUEUES = {

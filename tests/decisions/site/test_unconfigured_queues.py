@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.site.unconfigured_queues import unconfigured_queue_findings
+from gridbridge.decisions.site.transfer_queue_findings import unconfigured_queue_findings
 from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from tests.decisions.site.test_check_findings import POLICY

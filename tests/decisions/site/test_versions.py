@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.site.stale_service_configuration import (
+from gridbridge.decisions.site.service_fault_findings import (
     UNKNOWN,
     RunningProgramVersion,
     program_version_finding,

@@ -14,7 +14,10 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     describe_failure_cause,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterBreaker,
+    PublishedFastJobFailure,
+)
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import (

@@ -13,8 +13,12 @@ from gridbridge.decisions.transfer.transfer_status_explanation import (
     report_transfer_queue_status,
     why_breaker_closed_queues,
 )
-from gridbridge.model.published import PublishedClusterBreaker, PublishedConfigurationStatus, PublishedFilesSnapshot
-from gridbridge.model.status_report import format_duration
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterBreaker,
+    PublishedConfigurationStatus,
+    PublishedFilesSnapshot,
+)
+from gridbridge.model.published_status_and_reports import format_duration
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 

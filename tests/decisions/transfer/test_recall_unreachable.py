@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.job import JobEnd
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer

@@ -6,7 +6,11 @@ from gridbridge.decisions.transfer.transfer_status_explanation import (
     explain_transfer_attempt,
     explain_transfer_wait,
 )
-from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer, PublishedTransferHistory
+from gridbridge.model.published_status_and_reports import (
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
+)
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 

@@ -21,7 +21,7 @@ from gridbridge.decisions.transfer.transfer_decisions import (
     update_transfer_from_snapshots,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.job import JobEnd
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer.transfers_and_actions import TransferActKind

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import balance_service, balance_situation_sources
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
@@ -25,10 +25,10 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinSte
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.program.cycle import run_cycle_once
+from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -79,7 +79,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     works.chmod(0o755)
     secret.write_text("[default]\nkey = 1\n")
     secret.chmod(0o640)
-    policy = policy_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
+    policy = configuration_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
@@ -157,7 +157,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     rests = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     boots = BalancerOwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
-    policy = policy_file.parse_configuration("FILE", text.encode())
+    policy = configuration_file.parse_configuration("FILE", text.encode())
     round_ = PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
@@ -179,7 +179,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
-    policy = policy_file.parse_configuration("FILE", text.encode())
+    policy = configuration_file.parse_configuration("FILE", text.encode())
     PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
@@ -193,7 +193,7 @@ def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions,
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
-    policy = policy_file.parse_configuration("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
+    policy = configuration_file.parse_configuration("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
         balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
@@ -210,7 +210,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     made = BalancerOwnedNode(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY)
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
-    policy = policy_file.parse_configuration("FILE", bare.encode())
+    policy = configuration_file.parse_configuration("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
         balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.acts import balanced_cluster_queries
 from gridbridge.elastic.balancer import balance_situation_sources
 from gridbridge.elastic.store import saved_balancer_round_folder
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, update_learnt_run_times
-from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
@@ -52,7 +52,7 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
         )
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
-    policy = policy_file.parse_configuration("FILE", SITE.encode())
+    policy = configuration_file.parse_configuration("FILE", SITE.encode())
     with (
         patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=((), ())),
         patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=seen),
@@ -115,7 +115,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
         patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=cell(queue)),
     ):
         balance_situation_sources.save_balancer_round_inputs(
-            policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
+            configuration_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
     kept = saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
 
@@ -137,7 +137,7 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
         ),
     ):
         balance_situation_sources.save_balancer_round_inputs(
-            policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
+            configuration_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
         )
 
     assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].watched == known

@@ -22,7 +22,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     PoolFailureRecord,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.elastic.balancer import test_balance_service
 
 wanted = test_balance_service.wanted  # a fixture

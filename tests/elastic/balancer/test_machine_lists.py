@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import (
     balance_preview,
     balance_situation_sources,
@@ -61,7 +61,7 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 def judged(site: Path) -> dict[str, FindingSeverity]:
     """Return what the check says of providers' lists."""
-    found = capability_checks.check_provider_lists(policy_file.load_configuration(str(site)), str(site))
+    found = capability_checks.check_provider_lists(configuration_file.load_configuration(str(site)), str(site))
     return {each.item: each.state for each in found}
 
 

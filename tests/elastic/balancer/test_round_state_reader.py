@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.acts import host_membership_and_tags
 from gridbridge.elastic.balancer import (
     balance_preview,
@@ -20,7 +20,7 @@ from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailureRecord
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 SITE = """
@@ -78,7 +78,7 @@ def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> N
 
 
 def test_all_that_a_round_remembers_is_known(path: str) -> None:
-    policy = policy_file.parse_configuration("FILE", SITE.encode())
+    policy = configuration_file.parse_configuration("FILE", SITE.encode())
     keep(path)
 
     found = balance_situation_sources.add_saved_balancer_state(SEEN, policy)
@@ -95,7 +95,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     keep(path)
 
     found = balance_situation_sources.add_saved_balancer_state(
-        replace(SEEN, now=before), policy_file.parse_configuration("FILE", SITE.encode())
+        replace(SEEN, now=before), configuration_file.parse_configuration("FILE", SITE.encode())
     )
 
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
@@ -131,7 +131,7 @@ def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest
     assert (
         ()
         == balance_situation_sources.add_saved_balancer_state(
-            SEEN, policy_file.parse_configuration("FILE", SITE.encode())
+            SEEN, configuration_file.parse_configuration("FILE", SITE.encode())
         ).nodes
     )
 
@@ -140,7 +140,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
     rack = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in range(1, 10))
     provider = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
-    policy = policy_file.parse_configuration("FILE", f"{SITE}{provider}{rack}".encode())
+    policy = configuration_file.parse_configuration("FILE", f"{SITE}{provider}{rack}".encode())
     names = [f"n{number}" for number in range(1, 10)]
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
@@ -168,7 +168,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     database.close()
 
     (found,) = balance_situation_sources.add_saved_balancer_state(
-        SEEN, policy_file.parse_configuration("FILE", SITE.encode())
+        SEEN, configuration_file.parse_configuration("FILE", SITE.encode())
     ).nodes
 
     assert found.idle_since == SEEN.now

@@ -19,7 +19,7 @@ from gridbridge.elastic.balancer.balancer_round_outputs import (
 )
 from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.elastic.store import saved_balancer_round_folder
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from tests.elastic.balancer.test_plan_preview import BUSY, kept

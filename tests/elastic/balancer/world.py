@@ -51,9 +51,9 @@ from gridbridge.model.elastic.grid_engine_cell import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.program.cycle import run_cycle_once
+from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
 
 CLUSTER = "alpha"

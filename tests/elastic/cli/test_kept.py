@@ -15,7 +15,7 @@ from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, PoolFailureRecord
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
 NODE = "alpha-n10"

@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer import balance_preview, balance_situation_sourc
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"

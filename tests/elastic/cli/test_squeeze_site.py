@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import squeeze_preview
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
@@ -70,7 +70,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
-    found = squeeze_preview.missing_squeeze_settings(policy_file.parse_configuration("FILE", (CELL + more).encode()))
+    found = squeeze_preview.missing_squeeze_settings(configuration_file.parse_configuration("FILE", (CELL + more).encode()))
 
     assert [lack.partition(":")[0] for lack in found] == lacks
 

@@ -10,7 +10,7 @@ from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunne
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
-from gridbridge.program.cycle import run_cycle_once
+from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER
 from tests.elastic.balancer.world import CLUSTER, POOL, Trouble, World

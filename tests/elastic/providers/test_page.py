@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.errors import ProviderOutOfMachines
 from gridbridge.model.elastic.elastic_nodes import ProviderMachineState
@@ -55,5 +55,5 @@ def test_the_sections_on_the_page_are_a_configuration() -> None:
     assert blocks
 
     for block in blocks:
-        assert policy_file.parse_configuration("FILE", (SITE + block).encode()).providers
+        assert configuration_file.parse_configuration("FILE", (SITE + block).encode()).providers
         assert tomllib.loads(block)["provider"]

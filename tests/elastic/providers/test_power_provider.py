@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.elastic.providers.host_power_provider import HostPowerProvider, IpmiPowerSwitch
 from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderPermanentFailure
@@ -27,7 +27,7 @@ Ipmi = Callable[..., HostPowerProvider]
 
 def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
     """Return what a configuration says of a host."""
-    made = make_power_control_of_host(policy_file.parse_configuration("FILE", (SITE + text).encode()), host)
+    made = make_power_control_of_host(configuration_file.parse_configuration("FILE", (SITE + text).encode()), host)
     assert isinstance(made, HostPowerProvider)
     return made
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.program_runs import quote_for_sh
 from tests.campaigns.submission.qsub_lines import HARD, NAME, REFUSED, SHELL, TAKEN, VARIABLES
 from tests.lab.grid import Grid
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import policy_file
-from gridbridge.decisions.site.service_folder_space import why_a_folder_takes_no_files
+from gridbridge.config import configuration_file
+from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
 from gridbridge.program import status_and_why_reports
-from gridbridge.program.watch.service_disk_space import (
+from gridbridge.program.service_disk_space import (
     LOOK_S,
     FullServiceFolderWatch,
     StarterTmpdirQuery,
     free_space_of_campaign_filesystem,
 )
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
 from tests.contract.waiting import until
@@ -145,7 +145,7 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client = tmp_path / "qconf"
     client.write_text(QCONF)
     client.chmod(0o755)
-    policy = policy_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
+    policy = configuration_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
     workers = OwnerThreadPools()
     tmpdirs = StarterTmpdirQuery(policy, workers, Time())
 

@@ -12,9 +12,13 @@ from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnap
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
+from gridbridge.program.cluster_observer import (
+    ClusterObserver,
+    ClusterQueryResult,
+    query_interval_by_answer_time,
+)
 from gridbridge.shell.clock import Clock
-from gridbridge.state.snapshot_codec import decode_cluster_snapshot
+from gridbridge.state.cluster_query_tables import decode_cluster_snapshot
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

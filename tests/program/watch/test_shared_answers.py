@@ -10,15 +10,15 @@ import pytest
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
-from gridbridge.program.watch.cluster_observer import (
+from gridbridge.program.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
     identify_cluster_query,
     query_result_to_share,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.cluster_query_tables import LastClusterQueryResult
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)

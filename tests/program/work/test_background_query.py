@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.work.thread_pools import RepeatedBackgroundQuery
+from gridbridge.program.threads_and_backoff import RepeatedBackgroundQuery
 
 
 class Asking:

@@ -1,6 +1,6 @@
 """What leads to nothing is tried ever more seldom, each thing by itself."""
 
-from gridbridge.program.work.backoff import BackoffBySubject
+from gridbridge.program.threads_and_backoff import BackoffBySubject
 
 
 def tries(backoff: BackoffBySubject, now_s: list[float], until_s: int) -> list[int]:

@@ -9,7 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.work.thread_pools import OwnerThreadPools, ThreadNotStarted, ThreadPool, is_thread_start_failure
+from gridbridge.program.threads_and_backoff import (
+    OwnerThreadPools,
+    ThreadNotStarted,
+    ThreadPool,
+    is_thread_start_failure,
+)
 
 NOBODY = 65_534
 

@@ -9,11 +9,11 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.program import cycle
+from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceTarget
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
@@ -22,7 +22,7 @@ from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
 from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Site
 
 RULES = RebalanceSection(
@@ -86,7 +86,7 @@ class Desk:
             let_go=self.let_go,
         )
         try:
-            planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
+            planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
                 OverdueReplicaVerifier(self.rules, one.database, self.clock).read()
             return planned, one

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -21,7 +21,7 @@ from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Carrier, Site
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StorageAreaUnusable
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection

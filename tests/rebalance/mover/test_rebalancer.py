@@ -29,10 +29,10 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
@@ -44,16 +44,16 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
-from gridbridge.program import cycle
-from gridbridge.program.decision_journal import InputsNotJournalled
+from gridbridge.program import service_cycle
+from gridbridge.state.decision_journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 
@@ -124,7 +124,7 @@ class Site:
         one = WaitingTaskRebalancer(
             self.policy, clock, asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
         )
-        planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
+        planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
         return planned, one.checked
 

@@ -30,7 +30,7 @@ from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets
 from gridbridge.rebalance.cli import dataset_report
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Site
 
 

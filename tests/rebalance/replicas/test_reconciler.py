@@ -21,7 +21,7 @@ from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAK
 from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.rebalance.mover.areas import NAMES
 from tests.rebalance.mover.desk import Desk
 

@@ -9,7 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.connection.new_machine_ssh import (
+from gridbridge.shell.paramiko_login import (
     NewMachineLogin,
     log_in_to_new_machine_by_ssh,
     run_on_new_machine_by_ssh,

@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.published import PublishedClusterDrain
+from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.fixed_paths import METRICS_LOCK
-from gridbridge.program.version import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.site import published_metrics
 from gridbridge.site.capability_checks import LOCKS

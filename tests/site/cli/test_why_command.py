@@ -32,8 +32,8 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSentOrUnsentCause,
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
-from gridbridge.site import home_job_explanation
-from gridbridge.site.home_job_explanation import UntransferredHomeJob
+from gridbridge.site.cli import why_command
+from gridbridge.site.cli.why_command import UntransferredHomeJob
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -409,7 +409,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
     job = UntransferredHomeJob(
         job="7", owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
     )
-    monkeypatch.setattr(home_job_explanation, "find_untransferred_home_job", lambda *_, **__: job)
+    monkeypatch.setattr(why_command, "find_untransferred_home_job", lambda *_, **__: job)
 
     heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.batch.gridengine.qacct import JobRunAccounting
-from gridbridge.cli import error_boundary
-from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
-from gridbridge.program.version import version_with_commit
+from gridbridge.cli import output_and_errors
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
@@ -60,7 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
     """Run a program as its console script does and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_command_reporting_errors(command or PROGRAMS[name], name)
+        output_and_errors.run_command_reporting_errors(command or PROGRAMS[name], name)
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
@@ -219,7 +219,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run_command_reporting_errors(qalter_remote, "qalter_remote")
+        output_and_errors.run_command_reporting_errors(qalter_remote, "qalter_remote")
 
     told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)

@@ -4,7 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
+from gridbridge.model.published_status_and_reports import (
+    PublishedBreakersOfClusters,
+    PublishedClusterBreaker,
+)
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause

@@ -23,11 +23,11 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.poller import remote_job_claims
 from gridbridge.transfer.poller.remote_job_claims import GRANTS

@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE
+from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller.guard_and_suspension_repair import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.program import cycle
+from gridbridge.program import service_cycle
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller import poller_daemon
 from gridbridge.transfer.poller.poller_daemon import PollerDaemon
@@ -36,7 +36,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytes
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
-    cycle.run_cycles_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     anew = ["end", "begin", "build"]
     assert done == ["build", "round", *anew, *anew, "round", "end"]

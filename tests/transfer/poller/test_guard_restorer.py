@@ -11,8 +11,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.thread_pools import AT_ONCE
+from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller.guard_and_suspension_repair import (
     RESTORE_AFTER_S,
     MissingGuardRestorer,

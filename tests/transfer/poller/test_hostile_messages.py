@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import (
@@ -24,12 +24,12 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller import poller_decision_journal

@@ -17,9 +17,9 @@ from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfers_and_actions import WORDS, TransferActKind
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
-from gridbridge.program.decision_journal import ROWS, DecisionJournal
-from gridbridge.state.database import StateFile
-from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
+from gridbridge.state.decision_journal import ROWS, DecisionJournal
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.poller.poller_decision_journal import (
     TransferPlanJournal,
     replay_transfer_plan,

@@ -13,18 +13,18 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import ClusterKind, ClusterSection, JobEndPushKind
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterBreaker
+from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
-from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
+from gridbridge.program.cluster_observer import ClusterObserver
+from gridbridge.program.pushed_job_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, published_json
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_daemon
 from gridbridge.transfer.poller.poller_daemon import (
     build_transfer_service,

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.model.cluster import ClusterSection
+from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterDrain, PublishedOpenTransfers
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterDrain,
+    PublishedOpenTransfers,
+)
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     ProjectMappingRule,
@@ -26,10 +29,10 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TransferEvent,
 )
 from gridbridge.model.transfer_message import TransferMessage
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
+from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_file_formats, published_json
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -16,8 +16,8 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.shell.file_trust import account_name_or_uid
+from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.poller.guard_and_suspension_repair import (
     AGAIN_S,

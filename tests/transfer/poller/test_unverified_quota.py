@@ -19,7 +19,7 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_line_quota import LINES, LogLineQuotaByPerson
+from gridbridge.shell.log_rotation_and_quota import LINES, LogLineQuotaByPerson
 from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConflictingRemoteJobEnds
-from gridbridge.model.cluster import ClusterSection
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedAccountingProgress
-from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.whole_configuration import ClusterSection
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.store import usage_rows

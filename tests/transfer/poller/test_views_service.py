@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.published import PublishedConfigurationStatus
+from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_json
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher

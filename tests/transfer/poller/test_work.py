@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
-from gridbridge.state import unverified_histories
+from gridbridge.state import published_json
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine
 
@@ -61,7 +61,7 @@ def test_clusters_that_are_due_together_are_asked_by_one_transaction(machine: Ma
 def test_a_persons_histories_are_counted_for_a_new_one_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand of them take longer to list than one to write."""
     counted = []
-    monkeypatch.setattr(unverified_histories, "limit_unverified_histories", lambda *which: counted.append(which))
+    monkeypatch.setattr(published_json, "limit_unverified_histories", lambda *which: counted.append(which))
 
     machine.send(RECORD, ENDED, CLOSED)
     first = len(counted)

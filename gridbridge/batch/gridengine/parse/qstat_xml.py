@@ -21,7 +21,7 @@ from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
 from gridbridge.errors import ParseError
-from gridbridge.model.job import JobAccountAndErrors
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTas
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.decisions.campaigns.test_slot_distribution import NOON
 
 ALICE, BOB = 41000, 41001

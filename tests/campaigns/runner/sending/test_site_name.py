@@ -10,7 +10,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.state.database import StateFile
+from gridbridge.state.state_file import StateFile
 from tests.decisions.campaigns.test_slot_distribution import NOON
 
 

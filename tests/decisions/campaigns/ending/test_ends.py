@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
     TaskDeletionMark,
 )
-from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
+from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = ArrayWithMissingTasks(is_listed=False, lives=None)

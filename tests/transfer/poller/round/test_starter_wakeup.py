@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
-from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
 from gridbridge.transfer.poller.transfer_round import StarterWakerAfterSilence
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer

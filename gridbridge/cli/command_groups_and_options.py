@@ -1,0 +1,193 @@
+"""Groups of commands for click: full sentences in help, suggestions, modules loaded late."""
+
+import ast
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+import click
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, TypeVar
+import click
+from click.core import ParameterSource
+from gridbridge.cli import output_and_errors
+from gridbridge.errors import ClusterStateUnknown
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+
+
+class FullSentenceCommandGroup(click.Group):
+    """A group of commands whose help shows the whole first sentence of each command.
+
+    click itself truncates these sentences at the end of the line.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; for an unknown word suggest the nearest one."""
+        word, commands = args[0], self.list_commands(ctx)
+        if word in commands or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(word, commands, 1)
+        hint = f"{near[0]} is the nearest" if near else f"the commands are {', '.join(commands)}"
+        raise click.UsageError(f"No such command {word!r}; {hint}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the name and the first sentence of each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first(self.help_of(ctx, name))) for name in self.list_commands(ctx)])
+
+    def help_of(self, ctx: click.Context, name: str) -> str:
+        """Return the whole help text of a command."""
+        command = self.get_command(ctx, name)
+        return (command and command.help) or ""
+
+
+class LazyCommandGroup(FullSentenceCommandGroup):
+    """A group whose commands are imported only when they are called.
+
+    Importing all commands takes ten times as long.
+    """
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._modules = {name: f"gridbridge.{module}" for name, module in modules.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return sorted(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None for an unknown name."""
+        if cmd_name not in self._modules:
+            return None
+        command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
+        return command
+
+    def help_of(self, ctx: click.Context, name: str) -> str:
+        """Return a command's help text from the source of its module, without import."""
+        spec = find_spec(self._modules[name])
+        assert spec
+        assert spec.origin
+        function = next(
+            node
+            for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        )
+        return ast.get_docstring(function) or ""
+
+
+def _first(text: str) -> str:
+    """Return the first paragraph of a help text, which is one sentence."""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later
+Value = TypeVar("Value")
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # the type of click's options
+
+
+def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty option value, as of an unset variable in a script."""
+    source = ctx.get_parameter_source(option.name or "")
+    if value == "" and source is not ParameterSource.DEFAULT:
+        raise click.BadParameter("it is empty", ctx, option)
+    return value
+
+
+FOLDER = click.option(
+    "--published",
+    "folder",
+    metavar="FOLDER",
+    default=PUBLISHED,
+    show_default=True,
+    help="Read the files that the service published here.",
+)
+CONFIG_FILE = click.option(
+    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
+)
+FROM = click.option(
+    "--from",
+    "folder",
+    metavar="FOLDER",
+    default="",
+    callback=refuse_empty_option_value,
+    help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
+)
+JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+
+
+def version_option(message: str = "{program} {version}") -> Option:
+    """Return the option that prints the version and the commit."""
+
+    def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+        if is_asked:
+            from gridbridge.shell.program_startup import version_with_commit  # may run git
+
+            output_and_errors.print_line(message.format(program=ctx.info_name, version=version_with_commit()))
+            ctx.exit()
+
+    return click.option(
+        *("--version", "is_asked"),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=print_version,
+        help="Show the version and exit.",
+    )
+
+
+VERSION = version_option()
+VERBOSE = click.option(
+    "-v", "--verbose", is_flag=True, expose_value=False, help="Say what was done, as it always does."
+)
+
+
+class FiniteNumberRange(click.FloatRange):
+    """A click type: a number within a range, without nan and infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Convert an option's text to a finite number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
+    """Add options to a command, in the order of its help."""
+
+    def give(command: Command) -> Command:
+        for option in reversed(options):
+            option(command)  # click stores the option at the function itself
+        return command
+
+    return give
+
+
+def config_path_unless_from_folder(folder: str, path: str) -> str:
+    """Return the path of --config; empty beside --from, unless it was given."""
+    source = click.get_current_context().get_parameter_source("path")
+    return "" if folder and source is ParameterSource.DEFAULT else path
+
+
+def format_local_time(at: datetime | None, now: datetime) -> str:
+    """Format a time in the local zone, with the date if it is older than a day."""
+    if at is None:
+        return "-"
+    is_recent = timedelta() <= now - at < timedelta(hours=24)
+    return f"{at.astimezone():{'%H:%M:%S' if is_recent else '%Y-%m-%d %H:%M:%S'}}"
+
+
+def exit_75_without_cluster_answer(act: Callable[[], Value]) -> Value:
+    """Call a function; exit with 75 if a cluster gave no complete answer."""
+    try:
+        return act()
+    except ClusterStateUnknown as error:
+        output_and_errors.print_error(f"gridbridge: {error}")
+        raise SystemExit(EXIT_NO_ANSWER) from error

@@ -1,0 +1,227 @@
+"""The only place that prints: tables, JSON, and lines on standard output and error.
+
+A table is aligned text. On a terminal it has colour, and rich folds it to the width.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Literal, TextIO
+from gridbridge.errors import GridbridgeError, StandardOutputReaderGone, StandardOutputUnwritable
+import gc
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+import click
+from gridbridge.errors import GridbridgeError, ProgramNotStarted, StandardOutputReaderGone, describe_error
+from gridbridge.model.fixed_paths import ELSEWHERE
+from gridbridge.shell import log_rotation_and_quota
+
+
+STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
+
+
+def print_line(text: str = "") -> None:
+    """Print one line on standard output.
+
+    StandardOutputUnwritable or StandardOutputReaderGone if that fails.
+    """
+    if sys.stdout is None:  # closed by the shell: >&-
+        raise StandardOutputUnwritable("standard output: closed")
+    try:
+        sys.stdout.write(f"{text}\n")
+    except OSError as error:
+        raise _lost(error) from error
+
+
+def flush_output() -> None:
+    """Flush standard output; StandardOutputUnwritable or StandardOutputReaderGone if that fails."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _lost(error) from error
+
+
+def print_error(text: str) -> None:
+    """Print one line on standard error; failures are ignored."""
+    try:
+        if sys.stderr:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)
+
+
+def show_progress(text: str) -> None:
+    """Show progress on the last line of a terminal; elsewhere print nothing."""
+    if sys.stderr and sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
+
+
+def is_stdout_terminal() -> bool:
+    """Say whether standard output is a terminal."""
+    return bool(sys.stdout) and sys.stdout.isatty()
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    print_line(json.dumps(value, indent=2))
+
+
+def number_or_dash(number: int | None) -> str:
+    """Return a number as a table shows it; a dash for an unknown number."""
+    return "-" if number is None else str(number)
+
+
+def print_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    style_of: Callable[[Sequence[str]], str] = lambda _: "",
+    unbroken: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+) -> None:
+    """Print rows under a head: coloured on a terminal, else as plain aligned columns.
+
+    On a narrow terminal cells are folded, except in `unbroken` columns. Columns in `numbers` are
+    aligned to the right.
+    """
+    if is_stdout_terminal():
+        _rich_table(head, rows, style_of, unbroken, numbers)
+        return
+    widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
+    for row in (head, *rows):
+        cells = (
+            text.rjust(width) if title in numbers else text.ljust(width)
+            for title, text, width in zip(head, row, widths, strict=True)
+        )
+        print_line("  ".join(cells).rstrip())
+
+
+def _lost(error: OSError) -> GridbridgeError:
+    _drop(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return StandardOutputReaderGone()
+    return StandardOutputUnwritable(f"standard output: {error.strerror}")
+
+
+def _drop(stream: TextIO) -> None:
+    """Discard buffered output, or the interpreter would report the failed output at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _rich_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    style_of: Callable[[Sequence[str]], str],
+    unbroken: Sequence[str],
+    numbers: Sequence[str],
+) -> None:
+    from rich.console import Console  # the import takes 50 ms
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for title in head:
+        side: Literal["left", "right"] = "right" if title in numbers else "left"
+        grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
+    for row in rows:
+        grid.add_row(*(Text(text) for text in row), style=style_of(row))
+    Console().print(grid)
+
+
+DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
+DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
+DONE, ERROR = 0, 2
+OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
+INTERRUPTED = 130  # exit status that a shell reports for SIGINT
+OBJECTS = 50_000  # allocations before a garbage collection: modules stay loaded
+READER_GONE = 141  # exit status that a shell reports for SIGPIPE
+
+_log = logging.getLogger(__name__)
+
+
+def run_command_reporting_errors(command: click.Command, name: str) -> None:
+    """Run a command; report every error as lines, and exit with a documented status."""
+    gc.set_threshold(OBJECTS)
+    status = _ended(name, partial(_run, command, name))
+    status = _ended(name, flush_output, status)
+    gc.freeze()  # no garbage collection at exit
+    sys.exit(status)
+
+
+def _run(command: click.Command, name: str) -> int:
+    """Run the command; exits by click are statuses, too."""
+    stdout = sys.stdout
+    try:
+        return command(prog_name=name, standalone_mode=False) or DONE
+    except SystemExit as ended:
+        is_reader_gone = sys.stdout is not stdout  # click has replaced stdout after a broken pipe
+        return READER_GONE if is_reader_gone else int(ended.code or DONE)
+    except OSError:
+        flush_output()  # click prints help itself; its error shows here
+        raise
+
+
+def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
+    """Run a step and return the exit status, `status` if the step succeeds."""
+    try:
+        return step() or status
+    except StandardOutputReaderGone:
+        return READER_GONE
+    except click.NoSuchOption as error:
+        return _report_error(name, _visible(error).format_message(), error.exit_code)
+    except click.ClickException as error:
+        return _report_error(name, error.format_message(), error.exit_code)
+    except click.Abort:
+        return _report_error(name, "interrupted", INTERRUPTED)
+    except ProgramNotStarted as error:
+        return _report_error(name, f"{error}{_remedy(error)}")
+    except GridbridgeError as error:
+        return _report_error(name, str(error))
+    except Exception as error:  # the boundary: no caller could handle the error
+        _log.debug("unexpected", exc_info=True)
+        hint = "; --debug shows where" if name in DEBUGS else ""
+        return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
+
+
+def _remedy(error: ProgramNotStarted) -> str:
+    """Say how to find a batch system's programs, if a program is missing."""
+    is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
+    return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
+
+
+def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Return an unknown option's error without hidden options as suggestions."""
+    if not error.possibilities or not error.ctx:
+        return error
+    options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]
+    hidden = {word for option in options if option.hidden for word in option.opts}
+    near = [word for word in error.possibilities if word not in hidden]
+    return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
+
+
+def _report_error(name: str, message: str, status: int = ERROR) -> int:
+    is_help = message.startswith("Usage:")  # a command group without a command
+    for line in (message,) if is_help else message.splitlines() or ("",):
+        text = line if is_help else f"{name}: {line}"
+        print_error(log_rotation_and_quota.prefix_lines_with_time(text, sys.stderr) if name in DATED else text)
+    return status
+
+
+@contextmanager
+def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
+    """Print the traceback of each error but wrong usage, and raise the error again."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, StandardOutputReaderGone):
+        raise
+    except Exception:
+        if is_debug:
+            print_error(traceback.format_exc().rstrip("\n"))
+        raise

@@ -1,0 +1,159 @@
+"""Parse gridbridge.toml into a Policy, and format a Policy as gridbridge.toml.
+
+All mistakes are reported at once, a line each: `FILE: [section] key = value: what is wrong;
+expected WHAT`. The file is TOML 1.0. A module per capability defines the sections; a new capability
+is added to CAPABILITIES.
+"""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from gridbridge.config import campaigns, elastic, rebalance, site_and_clusters, transfer
+from gridbridge.config.section_parsing import Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import (
+    CapabilityConfigModule,
+    SectionGroupOfOneName,
+    drop_nameless_section_values,
+    find_keys_above_sections,
+    find_misplaced_keys,
+)
+from gridbridge.errors import ConfigError
+from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.shell import safe_files
+
+CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site_and_clusters, transfer, campaigns, elastic, rebalance)
+GROUPS: Mapping[str, SectionGroupOfOneName] = MappingProxyType(
+    {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
+)
+
+
+_SECTION_TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
+OVERWRITTEN = "Cannot overwrite a value"
+_TITLES = [group.title for group in GROUPS.values()]
+SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
+_NO_WAIT = os.O_NONBLOCK  # opening a FIFO would wait for a writer
+MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
+SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
+HEADER = """\
+# gridbridge.toml: every key with its meaning, what may stand there, and its default.
+# A key behind # has its default. See gridbridge.toml(5).
+"""
+
+
+def load_configuration(path: str) -> Policy:
+    """Read and parse a configuration file; ConfigError lists all mistakes.
+
+    For root, FileWritableByOthers is raised if other users could have written the file.
+    """
+    return parse_configuration(path, read_configuration_bytes(path))
+
+
+def parse_configuration(path: str, raw: bytes) -> Policy:
+    """Parse the bytes of a configuration file; ConfigError lists all mistakes."""
+    try:
+        sections = tomllib.loads(raw.decode())
+    except ValueError as error:
+        problems = _hidden(error, raw) or [f"{_place(error, raw)}; TOML 1.0 in UTF-8"]
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
+    except RecursionError as error:
+        wrong = "its values are nested too deeply; a table of texts is all that a key has"
+        raise ConfigError((f"{path}: {wrong}",)) from error
+    problems = list(_problems(sections))
+    if problems:
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems))
+    return _policy(sections)
+
+
+def read_configuration_bytes(path: str) -> bytes:
+    """Return a configuration file's bytes; ConfigError if unreadable or untrusted."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
+            _refuse(path, file.fileno())
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError((f"{path}: {error.strerror}{_remedy(path, error)}",)) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
+    return raw
+
+
+def format_configuration(policy: Policy) -> str:
+    """Format a Policy as gridbridge.toml, with default values as comments."""
+    written = (group.text(getattr(policy, group.field)) for group in GROUPS.values())
+    return "\n".join([HEADER, *(part for parts in written for part in parts)])
+
+
+def _remedy(path: str, error: OSError) -> str:
+    """Say how to fix a missing or unreadable configuration file of the site."""
+    if path != CONFIG:
+        return ""
+    if isinstance(error, FileNotFoundError):
+        return f"; {ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
+    return f"; a readable copy of {SAMPLE} has to be there"
+
+
+def _refuse(path: str, opened: int) -> None:
+    """Refuse a file that is not regular and, for root, a file that others could have written."""
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
+        raise ConfigError((f"{path}: not a file{remedy}",))
+    owner = safe_files.required_trusted_file_owner()
+    if owner is not None:
+        safe_files.require_trusted_path(os.path.abspath(path), opened, owner)
+
+
+def _place(error: ValueError, raw: bytes) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
+    text = _SECTION_TWICE.sub(_section_twice, str(error))
+    return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
+
+
+def _hidden(error: ValueError, raw: bytes) -> list[str]:
+    """Report keys above all sections that have the name of a later section."""
+    if not str(error).startswith(OVERWRITTEN):
+        return []
+    above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
+    return [problem for _, problem in find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())]
+
+
+def _section_twice(match: re.Match[str]) -> str:
+    """Name a section as the file does, not as Python's TOML parser does."""
+    name = ".".join(re.findall(r"'([^']*)'", match[1]))
+    return f"a second section [{name}]{match[2]}: its keys belong to the first one"
+
+
+def _problems(sections: Table) -> Iterator[str]:
+    keys = dict(find_keys_above_sections(sections, GROUPS.values()))
+    yield from keys.values()
+    sections = {name: content for name, content in sections.items() if name not in keys}
+    for name, group in GROUPS.items():
+        yield from group.problems(sections.get(name, {}))
+    yield from find_misplaced_keys(sections, GROUPS.values())
+    yield from _unknown(name for name in sections if name not in GROUPS)
+    for capability in CAPABILITIES:
+        yield from capability.find_config_problems(drop_nameless_section_values(sections, GROUPS.values()))
+
+
+def _unknown(names: Iterable[str]) -> Iterator[str]:
+    """Report unknown sections with the nearest name, or with all names once."""
+    hint = SECTIONS
+    for name in names:
+        near = get_close_matches(name, GROUPS, 1)
+        nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
+        yield f"[{format_toml_key(name)}]: unknown section; {nearest}"
+        hint = hint if near else "they are named above"
+
+
+def _policy(sections: Table) -> Policy:
+    parts: dict[str, Any] = {
+        group.field: group.read(subtable_or_empty(sections, name)) for name, group in GROUPS.items()
+    }
+    return Policy(**parts)

@@ -1,0 +1,145 @@
+"""The sections of gridbridge.toml for the site, [site] and [cluster.NAME], and cluster kinds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gridbridge.config.section_parsing import (
+    ConfigKeyProblem,
+    Table,
+    batch_system_of_cluster_section,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
+from gridbridge.model.whole_configuration import (
+    MAX_PORT,
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    RemoteJobClaimMechanism,
+)
+from gridbridge.model.key_settings import CLUSTER_NAME
+from gridbridge.model.site.site_section import SiteSection
+
+A_PORT = f"a whole number, 1 to {MAX_PORT}"
+NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
+OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys of Grid Engine alone
+NO_FOLDER = {"folder": "only an embedded one has it"}
+NO_PUSH = "none: its jobs see the spool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKindKeys:
+    """Required and forbidden keys of [cluster.NAME] for a kind of batch system."""
+
+    needs: Mapping[str, str]  # required keys, with their expected form
+    lacks: Mapping[str, str]  # forbidden keys, with the reason
+    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the supported ones
+    has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
+    stands_alone: bool = False  # whether all clusters of the site must be of this kind
+    asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
+    has_environments: bool = False  # Grid Engine: parallel environments place a job's slots
+
+
+OF_KIND = {
+    ClusterKind.GRIDENGINE: ClusterKindKeys(
+        needs=NEEDS_PORTS, lacks=NO_FOLDER, pushes={JobEndPushKind.OAR: "none or qevent"}, has_environments=True
+    ),
+    ClusterKind.OAR: ClusterKindKeys(
+        needs={},
+        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone") | NO_FOLDER,
+        pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
+        asks_by_rule=True,
+    ),
+    ClusterKind.EMBEDDED: ClusterKindKeys(
+        needs={"folder": "the absolute path of the folder that the cluster is"},
+        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
+        pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
+        has_claims=False,
+        stands_alone=True,
+    ),
+}
+
+
+def config_keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
+    """Return the keys of a cluster's kind; unknown kinds are reported elsewhere."""
+    kind = batch_system_of_cluster_section(cluster)
+    return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]
+
+
+GROUPS: tuple[SectionGroupOfOneName, ...] = (
+    UnnamedSection(name="site", kind=SiteSection),
+    NamedSections(
+        name="cluster", field="clusters", kind=ClusterSection, form=CLUSTER_NAME, filled=ClusterSection.filled
+    ),
+)
+
+
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find mistakes and contradictions between clusters."""
+    local, clusters = (subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster"))
+    for name in clusters:
+        table = subtable_or_empty(clusters, name)
+        mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
+        mistakes += tuple(_mixture_problems(table, subtable_or_empty(clusters, str(local))))
+        mistakes += tuple(_claim_problems(table, name == local))
+        yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
+
+
+def _kind_problems(cluster: Table) -> Iterator[str]:
+    """Find keys that do not fit the kind of batch system."""
+    keys, wrong = config_keys_of_cluster_kind(cluster), f"with kind {batch_system_of_cluster_section(cluster)}"
+    for name, right in keys.needs.items():
+        if not cluster.get(name):
+            yield f"{name}: missing; {right}"
+    for name, right in keys.lacks.items():
+        if value := cluster.get(name):
+            yield f"{name}{ConfigKeyProblem(value, wrong, right)}"
+    for push, right in keys.pushes.items():
+        if cluster.get("push") == push:
+            yield f"push{ConfigKeyProblem(push, wrong, right)}"
+
+
+def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
+    """Find an embedded cluster beside other kinds: it belongs to one person."""
+    kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
+    if config_keys_of_cluster_kind(cluster).stands_alone != (
+        bool(local) and config_keys_of_cluster_kind(local).stands_alone
+    ):
+        right = "all clusters of a site are embedded, or none"
+        yield f"kind{ConfigKeyProblem(kind, f'where the local cluster is {home}', right)}"
+
+
+def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
+    address, users = cluster.get("ssh", ""), cluster.get("users", {})
+    push = cluster.get("push", JobEndPushKind.NONE)
+    if push == JobEndPushKind.OAR and not address:
+        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
+    if users and not address:
+        mistake = ConfigKeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
+        yield f"users{mistake}"
+    if not address:
+        return
+    if is_local:
+        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'its programs run here')}"
+    if cluster.get("spool_shared") is True:
+        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
+    if push == JobEndPushKind.QEVENT:
+        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
+
+
+def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    """Find a claim without the shared file or the connection that it needs."""
+    claim = cluster.get("claim", RemoteJobClaimMechanism.NONE)
+    if claim not in (RemoteJobClaimMechanism.FILE, RemoteJobClaimMechanism.GRANT):
+        return
+    if is_local or not config_keys_of_cluster_kind(cluster).has_claims:
+        wrong = "the local cluster" if is_local else f"with kind {batch_system_of_cluster_section(cluster)}"
+        yield f"claim{ConfigKeyProblem(claim, wrong, 'none: it is always reached')}"
+    elif claim == RemoteJobClaimMechanism.FILE and cluster.get("spool_shared") is not True:
+        right = "grant" if cluster.get("ssh") else "spool_shared = true"
+        yield f"claim{ConfigKeyProblem(claim, 'without a shared spool', right)}"
+    elif claim == RemoteJobClaimMechanism.GRANT and not cluster.get("ssh"):
+        right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
+        yield f"claim{ConfigKeyProblem(claim, 'without ssh', right)}"

@@ -1,0 +1,337 @@
+"""Findings about faults of services: older gridbridge.toml or version, rounds and cycles that never end, full folders."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.site_check_facts import PollerProcessFacts
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from gridbridge.model.rebalance.published_rebalance_rounds import (
+    LONGEST_ROUND,
+    WORDS,
+    PublishedRebalanceRound,
+    RebalanceRoundKind,
+)
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.published_status_and_reports import number_with_noun
+from collections.abc import Iterator, Mapping
+from gridbridge.model.fixed_paths import CAMPAIGNS
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.site_check_facts import FolderFreeSpace
+
+
+CONFIGURATION_ITEM = "poller: gridbridge.toml"
+OLDER_IN_FORCE = "the service has an older gridbridge.toml"
+AWAIT_RELOAD_EDIT = SetupEdit(verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait")
+NEW_IN_FORCE = "the new one"
+
+
+def is_new_configuration_refused(poller: PollerProcessFacts) -> bool:
+    """Say whether the running service rejects the valid gridbridge.toml on disk."""
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and bool(configuration.refused)
+
+
+def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
+    """Say whether the running service has not yet read the gridbridge.toml on disk."""
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and not configuration.refused
+
+
+def stale_configuration_reason(poller: PollerProcessFacts) -> str:
+    """Say why the running service does not use gridbridge.toml on disk."""
+    wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
+    return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
+
+
+def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = True) -> Iterator[CheckFinding]:
+    """Report a running service that does not use gridbridge.toml on disk.
+
+    Errors in gridbridge.toml are separate findings.
+    """
+    configuration = poller.configuration
+    if configuration is None:
+        return
+    if configuration.is_same:
+        yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingSeverity.OK, found="in force")
+    elif not is_right:
+        hint = "the service keeps the older file until the new file is valid"
+        yield CheckFinding(
+            item=CONFIGURATION_ITEM, state=FindingSeverity.WARNING, found=OLDER_IN_FORCE, right=NEW_IN_FORCE, hint=hint
+        )
+    elif configuration.refused:
+        hint = "the service keeps the older file until these errors are corrected"
+        actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
+        yield CheckFinding(
+            item=CONFIGURATION_ITEM, state=FindingSeverity.BROKEN, found=actual, right=NEW_IN_FORCE, hint=hint
+        )
+    else:
+        yield _late(poller.pid)
+
+
+def _late(pid: int) -> CheckFinding:
+    """Return the finding whose edit makes the service read gridbridge.toml now."""
+    edit = SetupEdit(verb=SetupEditVerb.SHELL, value=f"kill -HUP {pid}")
+    return CheckFinding(
+        item=CONFIGURATION_ITEM,
+        state=FindingSeverity.WARNING,
+        found=OLDER_IN_FORCE,
+        right=NEW_IN_FORCE,
+        mend=(edit,) if pid else (),
+        hint="the service reads the file within seconds, or by: systemctl reload gridbridge-poller",
+    )
+
+
+VERSION_ITEM = "version"
+POLLER = "gridbridge-poller"
+BY_SENSOR = "the load sensor starts the poller"
+UNKNOWN = "an unknown version"  # the program could not record its version, e.g. on a full disk
+
+
+@dataclass(frozen=True, slots=True)
+class RunningProgramVersion:
+    """A running program's version (empty: unknown) and process id (0: unknown)."""
+
+    version: str
+    pid: int
+
+
+def program_version_finding(running: Mapping[str, RunningProgramVersion], installed: str) -> CheckFinding:
+    """Report the programs that run another version than the installed version."""
+    outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
+    if not outdated:
+        return CheckFinding(item=VERSION_ITEM, state=FindingSeverity.OK, found=installed)
+    differing = (f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
+    return CheckFinding(
+        item=VERSION_ITEM,
+        state=FindingSeverity.BROKEN,
+        found=", ".join(differing),
+        right=installed,
+        hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
+    )
+
+
+def _is_same(running: str, installed: str) -> bool:
+    """Compare two versions; commits count only if both versions name a commit."""
+    (version, _, commit), (right, _, commit_there) = (running.partition("+"), installed.partition("+"))
+    return version == right and (commit == commit_there or not (commit and commit_there))
+
+
+def _without_systemd(outdated: Mapping[str, RunningProgramVersion]) -> str:
+    """Return the hint how to stop outdated programs without systemd."""
+    pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
+    ended = f"`kill {pids}`" if pids else "end each"
+    by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
+    by_sensor = BY_SENSOR if POLLER in outdated else ""
+    return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"
+
+
+NEEDS_NEW_SERVICE = "only a new service takes that: end the poller when nothing is away"
+
+AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
+
+
+def find_unreloadable_changes(
+    before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
+) -> tuple[str, ...]:
+    """Return the configuration changes that a running service can't apply.
+
+    Home cluster, service account, state file and embedded kind are fixed while the service runs.
+    The remote account identifies a remote job's owner. The local job's methods find the remote job
+    by its queue. So accounts and queues of remote jobs don't change before the jobs have ended.
+    """
+    stays = frozenset(jobs_away)
+    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
+    return (*fixed, *accounts, *_queues(before, after, path, stays))
+
+
+def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
+    changed = {
+        "[site] cluster": (before.site.cluster, after.site.cluster),
+        "[site] service_account": (before.site.service_account, after.site.service_account),
+        "[site] state": (before.site.state, after.site.state),
+        f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
+    }
+    return tuple(
+        f'{path}: {key} = "{new}": the service has "{old}"; {NEEDS_NEW_SERVICE}'
+        for key, (old, new) in changed.items()
+        if old != new
+    )
+
+
+def _kind(policy: Policy) -> str:
+    return policy.local.kind.value if policy.local else "none"
+
+
+def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+    """Give the changes of remote accounts that remote jobs still use."""
+    for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
+        if cluster not in before.clusters or cluster not in after.clusters:
+            continue
+        old, new = (policy.clusters[cluster].users.account_of(person) for policy in (before, after))
+        if old != new:
+            yield (
+                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
+                f' as "{old}"; put that back, and change it when none is away'
+            )
+
+
+def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+    """Give the transfer queues that change their remote cluster despite remote jobs."""
+    for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
+        if name not in before.queues or name not in after.queues:
+            continue
+        new = after.queues[name].cluster
+        if new != old == before.queues[name].cluster:
+            yield (
+                f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
+                f' put that back, and make another queue for "{new}"'
+            )
+
+
+LATE_ROUND_HINT = (
+    "the round's log says what fails or blocks; `ps -eo pid,etime,args | grep rebalance` shows a"
+    " hanging round, which may be killed: the next round continues its work"
+)
+
+RESUME_COMMAND = "gridbridge rebalance quiesce --off"
+
+
+def rebalance_round_findings(
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
+) -> Iterator[CheckFinding]:
+    """Check the last rebalancing round of each kind that ever began."""
+    for kind, last in rounds.items():
+        hangs = is_rebalance_round_late(kind, last, at)
+        yield CheckFinding(
+            item=f"rebalancing: {kind.value}",
+            state=FindingSeverity.WARNING if hangs else FindingSeverity.OK,
+            found=_last_round(last, at),
+            right=f"a round that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
+            hint=LATE_ROUND_HINT if hangs else "",
+        )
+
+
+def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
+    """Return the finding that rebalancing is paused, with the resuming command."""
+    return CheckFinding(
+        item="rebalancing: quiesce",
+        state=FindingSeverity.NOTE,
+        found=f"moves are paused since {_age(at - since)} ago",
+        right="moves resumed",
+        hint=f"to resume: {RESUME_COMMAND}",
+    )
+
+
+def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
+    """Return one line about paused rebalancing moves, with the command that resumes."""
+    return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
+
+
+def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
+    """Say whether a rebalancing round exceeds the longest time of its kind."""
+    return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
+
+
+def late_rebalance_sentences(
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
+) -> tuple[str, ...]:
+    """Return a sentence for each kind of rebalancing round that is late."""
+    return tuple(
+        f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
+        for kind, last in rounds.items()
+        if is_rebalance_round_late(kind, last, at)
+    )
+
+
+def _last_round(last: PublishedRebalanceRound, at: datetime) -> str:
+    if last.is_open:
+        return f"no round ended since one began {_age(at - last.began_at)} ago"
+    return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
+
+
+def _age(passed: timedelta) -> str:
+    minutes = max(0, int(passed / timedelta(minutes=1)))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
+RUNNER_LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow cycle takes a minute or two
+RUNNER_HINT = (
+    "start gridbridge-runner as the service account:"
+    " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
+    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says why it is late"
+)
+
+
+def campaign_runner_cycle_findings(
+    going_on: int, brought: int, last: datetime | None, at: datetime
+) -> Iterator[CheckFinding]:
+    """Check the runner's last cycle, if campaigns or submitted files wait."""
+    if not (going_on or brought):
+        return
+    late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
+    is_late = last is None or at - last > RUNNER_LATE
+    news = f" and {number_with_noun(brought, 'file')} not accepted yet" if brought else ""
+    yield CheckFinding(
+        item="campaigns",
+        state=FindingSeverity.WARNING if is_late else FindingSeverity.OK,
+        found=f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}",
+        right="a cycle each minute" if is_late else "",
+        hint=RUNNER_HINT if is_late else "",
+    )
+
+
+MIN_FREE_BYTES = 1 << 20  # 256 messages of the largest size
+MIN_FREE_FILES = 256
+KIB = 1024
+
+
+def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
+    """Say why a folder accepts no more files; empty if it does."""
+    if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
+        figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
+        return f"{folder} is full: {figures}"
+    if room.free_files is not None and room.free_files < MIN_FREE_FILES:
+        return f"{folder} is full: {room.free_files} files are free, {MIN_FREE_FILES} are needed"
+    return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
+
+
+def why_a_folder_takes_no_files(rooms: Mapping[str, FolderFreeSpace]) -> str:
+    """Say why the first full folder accepts no more files; empty if no folder is full."""
+    return next(filter(None, (why_folder_takes_no_files(folder, room) for folder, room in rooms.items())), "")
+
+
+OWNERS_SHOWN = 3
+NO_CAMPAIGNS = "no campaign can be submitted until then"
+
+
+def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
+    """Check the free bytes and inodes of each folder, and report alien folders."""
+    for folder, room in rooms.items():
+        item = f"room in {folder}"
+        if lacking := why_folder_takes_no_files(folder, room):
+            right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
+            until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
+            hint = f"remove what fills its filesystem; {until}"
+            yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint)
+        else:
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(room))
+        if room.folders:
+            yield _strange(folder, room.folders)
+
+
+def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
+    """Report folders that users made in a folder for messages."""
+    ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
+    ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
+    item, right = f"folders in {folder}", "messages alone"
+    hint = "only root can remove these folders; the service lists the folders in each round"
+    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint)
+
+
+def _shown(room: FolderFreeSpace) -> str:
+    files = "" if room.free_files is None else f", {room.free_files} files"
+    return f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}"

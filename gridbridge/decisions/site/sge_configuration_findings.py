@@ -1,0 +1,262 @@
+"""Findings about Grid Engine's configuration: scheduler (sched_conf(5)); the transfer host's load sensor, report time
+and group ids (sge_conf(5))."""
+
+from collections.abc import Iterator
+from gridbridge.model.qconf_attributes import parse_qconf_pairs
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+import shlex
+from itertools import chain
+from itertools import count as counting
+from gridbridge.model.fixed_paths import METHODS
+from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_words
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    RunningExecd,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+from gridbridge.model.site.site_check_facts import PollerProcessFacts
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+
+QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
+DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
+NO_DECAYS = ("0:0:0", "00:00:00")  # load adjustments are off
+DECAY = "0:0:30"  # about the delay until the load values include a transferred job
+
+
+def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check the scheduler's queue order and load adjustments (damping).
+
+    Each transferred job counts as waiting at the remote cluster until the load sensor reports it.
+    Without this damping, jobs fill all slots in the seconds after the queue opens.
+    """
+    order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
+    if not situation.wanted.pending_limit:
+        return (order,)
+    return (order, _adjustment(situation), _decay(situation))
+
+
+def _setting(
+    situation: TransferSetupSituation, item: str, attribute: str, right: str, state: FindingSeverity, undo: bool = True
+) -> CheckFinding:
+    cell, actual = situation.wanted.home, situation.home.scheduler.get(attribute, "")
+    return scheduler_setting_finding(item, cell, attribute, (actual, right), state, undo=undo)
+
+
+def scheduler_setting_finding(
+    item: str, cell: str, attribute: str, values: tuple[str, str], state: FindingSeverity, *, undo: bool
+) -> CheckFinding:
+    """Check a scheduler setting; `values` are the present and expected value."""
+    actual, right = values
+    if actual == right:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{attribute} {actual}")
+    edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
+    undo_edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
+    return CheckFinding(
+        item=item,
+        state=state,
+        found=f"{attribute} {actual}",
+        right=f"{attribute} {right}, for the whole cluster",
+        mend=(edit,),
+        undo=(SharedSettingUndo(done=edit, undo=undo_edit),) if undo else (),
+    )
+
+
+def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
+    """Check job_load_adjustments for every transfer queue, as one whole list."""
+    actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
+        if name not in parse_qconf_pairs(actual):
+            right = _join(right, f"{name}=1")
+    return _setting(situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False)
+
+
+def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
+    """Give the pending load values in the load thresholds of all transfer queues."""
+    for queue in situation.home.queues.values():
+        for name in parse_qconf_pairs(queue.get("load_thresholds", "")):
+            if name.startswith("gb_") and name.endswith("_pending"):
+                yield name
+
+
+def _join(listed: str, entry: str) -> str:
+    return entry if listed.upper() == "NONE" else f"{listed},{entry}"
+
+
+def _decay(situation: TransferSetupSituation) -> CheckFinding:
+    """Check load_adjustment_decay_time; a value chosen by the site is kept."""
+    actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
+    right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
+    return _setting(situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING)
+
+
+SENSOR = f"{METHODS}/sensor"
+REPORT_S = 5  # the poller's default interval: load values are no newer
+SPARE_GROUPS = 20  # additional group ids for jobs that are just ending
+FIRST_GID, NOGROUP = 20000, 65534
+VALUES = "load values"
+
+
+def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check the transfer host's group ids, load report time and load sensor."""
+    if situation.wanted.host not in situation.home.exec_hosts:
+        return (_no_execd(situation),)
+    return (_gid_range(situation), _report_time(situation), _sensor(situation))
+
+
+def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
+    return CheckFinding(
+        item=f"host {situation.wanted.host}",
+        state=FindingSeverity.BROKEN,
+        found=f"no execution host of {situation.wanted.home}",
+        right="an execution host",
+        hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
+    )
+
+
+def _sensor(situation: TransferSetupSituation) -> CheckFinding:
+    present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
+    item = "load sensor"
+    if SENSOR in present:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
+    right = ",".join([*present, SENSOR])
+    return _host_conf_setting(situation, item, "load_sensor", ",".join(present) or "none", right)
+
+
+def _host_conf_setting(situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str) -> CheckFinding:
+    request = situation.wanted
+    edit = SetupEdit(
+        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute=attribute, value=right
+    )
+    former = (situation.home.host or {}).get(attribute)
+    verb = SetupEditVerb.DROP_HOST if former is None else SetupEditVerb.SET_HOST
+    undo = SetupEdit(verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or "")
+    restart = (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found=f"{attribute} {actual}",
+        right=f"{attribute} {right}",
+        mend=(edit, *restart),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
+    )
+
+
+def _report_time(situation: TransferSetupSituation) -> CheckFinding:
+    actual, item = situation.home.effective("load_report_time"), "load report time"
+    if _seconds(actual) <= REPORT_S:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+    return _host_conf_setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+
+
+def _seconds(text: str) -> int:
+    parts = [int(part) for part in text.split(":") if part.isdigit()]
+    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+
+
+def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
+    """Check that gid_range has a group id for each job that the host can run."""
+    actual, item = situation.home.effective("gid_range"), "gid_range"
+    slots = situation.wanted.slots + situation.other_slots
+    free = len(_gids(actual) - situation.gids)
+    if free >= slots + SPARE_GROUPS:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
+    right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
+    few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues here"
+    return _host_conf_setting(situation, item, "gid_range", few, right)
+
+
+def _gids(text: str) -> set[int]:
+    """Parse a gid_range such as `20000-20100,30000-30010`."""
+    gids: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.strip().isdigit() and (last or first).strip().isdigit():
+            gids.update(range(int(first), int(last or first) + 1))
+    return gids
+
+
+def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
+    """Return gid_range extended to `needed` ids, or the first free block."""
+    present = _gids(actual)
+    starts = [min(present)] if present else []
+    gids = used | {NOGROUP}
+    blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
+    free = next(block for block in blocks if not any(gid in block for gid in gids))
+    return f"{free[0]}-{free[-1]}"
+
+
+def unreported_load_value_findings(
+    situation: TransferSetupSituation, poller: PollerProcessFacts
+) -> tuple[CheckFinding, ...]:
+    """Check that the load sensor's values reach the qmaster.
+
+    Published values reach the qmaster within two load report times of the start of execd. A poller
+    that publishes no values of the cluster uses an older gridbridge.toml; restarting execd does
+    not help then.
+    """
+    if SENSOR not in situation.home.effective("load_sensor").split(","):
+        return ()
+    values = parse_qconf_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
+    name = f"{situation.wanted.prefix}_up"
+    if name in values:
+        return (CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),)
+    return (_unreported(situation, poller, name),)
+
+
+def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
+    """Return the finding about a load value: unpublished, still due or overdue."""
+    if value not in poller.values:
+        right = "published, once the service has this gridbridge.toml"
+        actual = f"the service publishes no {value}: the queue is closed"
+        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
+    if late := _late(situation, poller):
+        right = f"{value} is reported within {_patience_s(situation)} s"
+        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right)
+    mend = (restart_execd_edit(situation),) if situation.execd else ()
+    return CheckFinding(
+        item=VALUES,
+        state=FindingSeverity.BROKEN,
+        found=f"{situation.wanted.host} reports no {value}: the queue is closed",
+        right="reported; execd has to be started after its first load_sensor was set",
+        mend=mend,
+        hint="" if mend else "start sge_execd",
+    )
+
+
+def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
+    """Say why load values are not reported yet; empty if the report is overdue."""
+    patience_s, configuration = _patience_s(situation), poller.configuration
+    if situation.execd and situation.execd.age_s < patience_s:
+        return f"execd was started {situation.execd.age_s:.0f} s ago"
+    if configuration and configuration.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {configuration.for_s:.0f} s"
+    return ""
+
+
+def _patience_s(situation: TransferSetupSituation) -> int:
+    return 2 * _seconds(situation.home.effective("load_report_time"))
+
+
+def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
+    """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
+    assert situation.execd
+    return SetupEdit(verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd))
+
+
+def _restart(execd: RunningExecd) -> str:
+    if execd.unit:
+        return f"systemctl restart {shlex.quote(execd.unit)}"
+    stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
+    return f"kill {execd.pid}; {stopped}; {shlex.quote(execd.program)}"

@@ -1,0 +1,331 @@
+"""Findings about what a transfer queue needs in both cells: rights, usersets, and complexes (complex(5))."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words, qconf_queue_value_by_host
+from gridbridge.model.site.setup_findings_and_edits import (
+    CellQconfSettings,
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from gridbridge.model.job_request import is_home_only_resource
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    is_transfer_queue,
+    parse_qconf_pairs,
+    parse_qconf_pairs_by_host,
+    parse_qconf_values_by_host,
+)
+from gridbridge.model.site.setup_findings_and_edits import (
+    CellQconfSettings,
+    CheckFinding,
+    FindingSeverity,
+    QconfComplexRow,
+    SetupEdit,
+    SetupEditVerb,
+    TransferSetupSituation,
+    WantedTransferQueue,
+)
+
+
+def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check the rights of the service account and the transfer host in both cells."""
+    request = situation.wanted
+    home = _in_cell(request.home, situation.home, situation)
+    if not request.has_operators:
+        return home
+    if request.far_account:
+        return (_by_ssh(situation), *home)
+    return (*_in_cell(request.remote, situation.away, situation), *home)
+
+
+def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
+    """Check the service account's operator right at a remote cluster reached by ssh.
+
+    Only the remote cluster's administrators can grant the right. Without the right, a held remote
+    job that belongs to no transfer is never deleted.
+    """
+    request, account = situation.wanted, situation.wanted.far_account
+    item = f"{request.remote}: operator {account}"
+    if account in (*situation.away.operators, *situation.away.managers):
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.WARNING,
+        found="no: held remote jobs without a transfer can't be deleted",
+        right="yes",
+        hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
+    )
+
+
+def _in_cell(cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    account, host = situation.wanted.service_account, situation.wanted.host
+    may_operate = account in (*cell.operators, *cell.managers)
+    is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
+    is_submit = any(is_same_host(host, name) for name in cell.submit_hosts)
+    where = "" if is_admin else cell.master
+    return (
+        _right(cluster, "admin", host, is_admin, where),
+        _right(cluster, "submit", host, is_submit, where),
+        _right(cluster, "operator", account, may_operate, where),
+    )
+
+
+def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
+    title = kind if kind == "operator" else f"{kind} host"
+    item = f"{cluster}: {title} {name}"
+    if holds:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
+    admit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cluster, kind=kind, name=name)
+    dismiss = SetupEdit(verb=SetupEditVerb.DISMISS, cell=cluster, kind=kind, name=name)
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found="no",
+        right="yes",
+        mend=(admit,),
+        undo=(SharedSettingUndo(done=admit, undo=dismiss),),
+        where=where,
+    )
+
+
+USER_LISTS = "user_lists"
+
+
+def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+    """Check the userset of remote users, which must exist before its queue."""
+    request, listed = (situation.wanted, situation.home.user_lists.get(situation.wanted.people_list, ()))
+    if not request.people:
+        return
+    missing = tuple(sorted(set(request.people) - set(listed)))
+    surplus = tuple(sorted(set(listed) - set(request.people)))
+    item, right = f"userset {request.people_list}", ",".join(sorted(request.people))
+    actual = ",".join(sorted(listed)) or "missing"
+    if not missing + surplus:
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        return
+    changes = ((SetupEditVerb.ALLOW, missing), (SetupEditVerb.DISALLOW, surplus))
+    mend = tuple(
+        SetupEdit(verb=verb, cell=request.home, name=request.people_list, value=",".join(people))
+        for verb, people in changes
+        if people
+    )
+    yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
+
+
+def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
+    """Check the transfer queue's user_lists on each host for the userset."""
+    request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
+    item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
+    lists_by_host = qconf_queue_value_by_host(value)
+    wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
+    if not wrong:
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=value)
+        return
+    edit = SetupEdit(
+        verb=SetupEditVerb.MERGE if is_wanted else SetupEditVerb.DROP,
+        cell=request.home,
+        kind="queue",
+        name=request.queue,
+        attribute=USER_LISTS,
+        value=request.people_list,
+    )
+    right = f"{request.people_list} among them" if is_wanted else f"without {request.people_list}"
+    yield CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found=value,
+        right=right,
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong),
+    )
+
+
+def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    """Remove a remote cluster's userset with the last queue that uses the userset."""
+    request = situation.wanted
+    other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
+    lists = (names for queue in other_queues for _, names in qconf_queue_value_by_host(queue.get(USER_LISTS, "")))
+    is_needed = any(request.people_list in parse_qconf_words(names) for names in lists)
+    if request.people_list in situation.home.user_lists and not is_needed:
+        yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.people_list)
+
+
+REMOTE = "remote"
+BOTH = ("YES", "FORCED")  # FORCED is a site's choice: only jobs that request remote leave
+
+
+def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComplexRow, ...]:
+    """Return the complexes of a transfer queue: `remote` and three load values."""
+    prefix = request.prefix
+    return (
+        QconfComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
+        QconfComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
+        QconfComplexRow(name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="),
+        QconfComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+    )
+
+
+def complex_definition_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check the complexes: a wrong relation closes a transfer queue for ever."""
+    rows = complexes_of_transfer_queue(situation.wanted)
+    return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
+
+
+def _complex(right: QconfComplexRow, cell: CellQconfSettings, cluster: str) -> CheckFinding:
+    item, actual = f"complex {right.name}", cell.complexes.get(right.name)
+    if actual and _fits(actual, right):
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual.row)
+    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found=actual.row if actual else "missing",
+        right=right.row,
+        mend=(edit,),
+    )
+
+
+def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
+    may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
+    same = (actual.type, actual.relation, actual.consumable) == (right.type, right.relation, "NO")
+    return same and actual.requestable in may_ask
+
+
+def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
+    queues = (
+        _home_queue(name, values.get("complex_values", ""), situation)
+        for name, values in situation.home.queues.items()
+        if name != situation.wanted.queue and not is_transfer_queue(values)
+    )
+    return (*queues, *_contradictions(situation))
+
+
+def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
+    values_by_host = parse_qconf_pairs_by_host(values)
+    lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
+    if not lacking:
+        return CheckFinding(
+            item=f"queue {name}", state=FindingSeverity.OK, found=f"remote={values_by_host[0][1][REMOTE]}"
+        )
+    hosts = ", ".join(where[1:] for where in lacking if where)
+    on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
+    return CheckFinding(
+        item=f"queue {name}",
+        state=FindingSeverity.BROKEN,
+        found=f"no value of remote{on}: `-l remote=false` would wait for ever",
+        right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
+        mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
+    )
+
+
+def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
+    return SetupEdit(
+        verb=SetupEditVerb.MERGE,
+        cell=situation.wanted.home,
+        kind="queue",
+        name=queue,
+        attribute="complex_values",
+        value="remote=FALSE",
+    )
+
+
+def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+    for host, values in situation.home.exec_hosts.items():
+        remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
+        if remote is None:
+            continue
+        edit = SetupEdit(
+            verb=SetupEditVerb.DROP,
+            cell=situation.wanted.home,
+            kind="exechost",
+            name=host,
+            attribute="complex_values",
+            value=f"remote={remote}",
+        )
+        yield CheckFinding(
+            item=f"host {host}",
+            state=FindingSeverity.BROKEN,
+            found=f"remote={remote}, which holds for its queues too",
+            right="remote on queues alone",
+            mend=(edit,),
+        )
+
+
+ASKABLE = "YES"
+MOST: Mapping[str, str] = MappingProxyType(
+    {"INT": "9999999", "DOUBLE": "9999999", "MEMORY": "9999T", "TIME": "99999:00:00"}
+)
+
+
+def new_queue_complex_values(situation: TransferSetupSituation) -> tuple[str, ...]:
+    """Return complex_values of a new transfer queue for the mapping's resources."""
+    rows = _needed(situation, {})
+    return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
+
+
+def mapped_resource_value_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
+    """Check that the mapping's resources have values on the queue or its host."""
+    for row in _needed(situation, queue):
+        yield _missing(row, situation, queue)
+    for name, value in parse_qconf_pairs(_values_on_host(situation, queue)).items():
+        if name in situation.wanted.resources:
+            item = f"queue {situation.wanted.queue}: resource {name}"
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found=f"{name}={value}")
+
+
+def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
+    """Give the mapping's requestable resources that have no value."""
+    present = {*queue, *parse_qconf_pairs(_values_on_host(situation, queue))}
+    for host in situation.home.exec_hosts.values():
+        present |= parse_qconf_pairs(host.get("complex_values", "")).keys()
+        present |= parse_qconf_pairs(host.get("load_values", "")).keys()
+    for name in situation.wanted.resources:
+        row = situation.home.complexes.get(name)
+        if row and row.requestable == ASKABLE and name not in present and not is_home_only_resource(name):
+            yield row
+
+
+def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
+    """Return the queue's complex_values on the transfer host, by host or host group."""
+    values = parse_qconf_values_by_host(queue.get("complex_values", ""))
+    groups = {where for where, _ in values.others if where.startswith("@")}
+    return values.on(situation.wanted.host, groups)
+
+
+def _most(row: QconfComplexRow) -> str:
+    """Return a complex's value that satisfies every request; empty if no value does."""
+    if row.type == "BOOL":
+        return "TRUE"
+    if row.type in MOST:
+        return {"<=": MOST[row.type], ">=": "0"}.get(row.relation, "")
+    return ""
+
+
+def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings) -> CheckFinding:
+    request, value = situation.wanted, _most(row)
+    own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
+    name = f"{request.queue}@{request.host}" if request.host in own else request.queue
+    edit = SetupEdit(
+        verb=SetupEditVerb.MERGE,
+        cell=request.home,
+        kind="queue",
+        name=name,
+        attribute="complex_values",
+        value=f"{row.name}={value}",
+    )
+    return CheckFinding(
+        item=f"queue {request.queue}: resource {row.name}",
+        state=FindingSeverity.WARNING,
+        found=f"no value: a job that asks for {row.name} is never sent to {request.remote}",
+        right=f"{row.name}={value}" if value else "the values that jobs may ask for",
+        mend=(edit,) if value else (),
+        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
+    )

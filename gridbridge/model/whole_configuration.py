@@ -1,0 +1,181 @@
+"""The [cluster.NAME] section of gridbridge.toml: a cluster's location and access."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.model.key_settings import (
+    ABSOLUTE_PATH,
+    FAR_FOLDER,
+    LOGIN_NAME,
+    OBJECT_NAME,
+    PATH_OR_NONE,
+    SSH_PLACE,
+    RemoteAccountNames,
+    setting,
+)
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from gridbridge.model.campaigns.campaign_sections import (
+    CampaignFailuresSection,
+    CampaignRunnerSection,
+    ClusterCampaignsSection,
+    FinalizeSpeculationSection,
+    MetaschedulerSection,
+    NikitaSection,
+    NotificationsSection,
+)
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
+    PoweredHostSection,
+    SqueezeSection,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.transfer.transfer_config_sections import (
+    BreakerSection,
+    PollerSection,
+    RetentionSection,
+    Rules,
+    TransferQueueSection,
+)
+
+
+MAX_PORT = 65535
+# Debian's paths by cluster kind; an embedded cluster runs only gridbridge's own program.
+BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
+OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
+
+
+class ClusterKind(StrEnum):
+    """The batch system of a cluster."""
+
+    GRIDENGINE = "gridengine"
+    OAR = "oar"
+    EMBEDDED = "embedded"
+
+
+class JobEndPushKind(StrEnum):
+    """The way in which a cluster reports the end of a job at once."""
+
+    NONE = "none"
+    QEVENT = "qevent"
+    OAR = "oar"
+
+
+class RemoteJobClaimMechanism(StrEnum):
+    """The claim mechanism, which keeps the remote job of a recalled task from running."""
+
+    NONE = "none"
+    FILE = "file"
+    GRANT = "grant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSection:
+    """A [cluster.NAME] section: the location of a batch system and the access."""
+
+    kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
+    root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
+    cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
+    qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    execd_port: int = setting(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    binaries: str = setting("", "its folder of programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
+    folder: str = setting("", "the folder of an embedded cluster", form=PATH_OR_NONE)
+    shell: str = setting("/bin/sh", "the shell that runs each job's wrapper", form=ABSOLUTE_PATH)
+    command_timeout_s: float = setting(15.0, "how long each of its programs may take", "s", 1, 600)
+    spool_shared: bool = setting(False, "whether its nodes see the spool, to report ends of jobs")
+    remote_spool_dir: str = setting(SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH)
+    ssh: str = setting("", "the host of its programs, reached as each user", form=SSH_PLACE)
+    users: RemoteAccountNames = setting(
+        RemoteAccountNames(), "by ssh: accounts with another name there", form=LOGIN_NAME
+    )
+    stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
+    accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
+    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how it reports at once that a job ended there")
+    push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
+
+    claim: RemoteJobClaimMechanism = setting(
+        RemoteJobClaimMechanism.NONE, "what lets waiting tasks come home while it does not answer"
+    )
+    claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
+
+    cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)
+
+    def filled(self, name: str) -> "ClusterSection":
+        """Return a cluster's section with all inherited values filled in."""
+        return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
+
+
+TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
+
+
+def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
+    """Return the reason why a home cluster can't have transfer queues, else ''.
+
+    `kind` is None for a site without a batch system, whose cluster has no section.
+    """
+    if kind in TRANSFER_HOME_KINDS:
+        return ""
+    home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
+    return f"a transfer queue needs a Grid Engine home, and {home}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The whole configuration, with all inherited values filled in."""
+
+    site: SiteSection
+    clusters: Mapping[str, ClusterSection]
+    queues: Mapping[str, TransferQueueSection]
+    poller: PollerSection = field(default_factory=PollerSection)
+    breaker: BreakerSection = field(default_factory=BreakerSection)
+    retention: RetentionSection = field(default_factory=RetentionSection)
+    runner: CampaignRunnerSection = field(default_factory=CampaignRunnerSection)
+    metascheduler: MetaschedulerSection = field(default_factory=MetaschedulerSection)
+    campaigns: Mapping[str, ClusterCampaignsSection] = field(default_factory=dict)
+    nikita: NikitaSection = field(default_factory=NikitaSection)
+    failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
+    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
+    notifications: NotificationsSection = field(default_factory=NotificationsSection)
+    balance: BalanceSection = field(default_factory=BalanceSection)
+    bootstrap: MachineBootstrapSection = field(default_factory=MachineBootstrapSection)
+    demand: DemandPolicySection = field(default_factory=DemandPolicySection)
+    squeeze: SqueezeSection = field(default_factory=SqueezeSection)
+    rebalance: RebalanceSection = field(default_factory=RebalanceSection)
+    storage: Mapping[str, StorageAreaSection] = field(default_factory=dict)
+    pools: Mapping[str, NodePoolSection] = field(default_factory=dict)
+    providers: Mapping[str, MachineProviderSection] = field(default_factory=dict)
+    powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
+    maps: Mapping[str, Rules] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
+        object.__setattr__(self, "clusters", clusters)  # assignment is an error in a frozen class
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether the site belongs to one person and has an embedded home cluster."""
+        return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
+
+    @property
+    def why_no_queues(self) -> str:
+        """Return the reason why the site can have no transfer queues; '' if the site can."""
+        return why_no_transfer_queues_at_home(self.site.cluster, self.local.kind if self.local else None)
+
+    @property
+    def remotes(self) -> frozenset[str]:
+        """The clusters to which transfer queues lead."""
+        return frozenset(queue.cluster for queue in self.queues.values())
+
+    def queues_at(self, cluster: str) -> tuple[str, ...]:
+        """Return the site's transfer queues at a cluster; only the home cluster has any."""
+        return tuple(self.queues) if cluster == self.site.cluster else ()
+
+    @property
+    def local(self) -> ClusterSection | None:
+        """The cluster of this machine; None for a site without a batch system."""
+        return self.clusters.get(self.site.cluster)

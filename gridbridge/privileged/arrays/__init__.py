@@ -1,1 +1,0 @@
-"""The verbs of gridbridge-as-user for a campaign's arrays of tasks."""

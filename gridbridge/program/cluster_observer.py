@@ -1,0 +1,403 @@
+"""Query one cluster regularly in a thread, and share its snapshots between programs."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from gridbridge import __version__
+from gridbridge.batch.batch_adapter_table import cluster_status_reader
+from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.transfer_route import Away, SshLogin
+from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
+from gridbridge.shell.clock import Clock
+from gridbridge.state import cluster_query_tables
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
+import logging
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.names_offered_by_cluster import encode_non_forwarding_queues
+from gridbridge.shell import safe_files
+from gridbridge.shell.clock import Clock
+from gridbridge.state import published_file_formats
+from gridbridge.state.state_file import StateFile
+from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.published_files import publish_file
+
+
+ROUND_S = 2.0  # a result is shared in the next round
+
+_log = logging.getLogger(__name__)
+AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterQueryResult:
+    """The result of one query: a snapshot, or the reason why it failed."""
+
+    cluster: str
+    took_s: float = 0.0
+    snapshot: ClusterSnapshot | None = None
+    vocabulary: NamesOfferedByCluster | None = None  # None: names not queried this time
+    trouble: str = ""
+    shared: LastClusterQueryResult | None = None  # set if other programs need the result
+
+
+class ClusterQueryRateLimits(Protocol):
+    """How often a cluster may be queried, from gridbridge.toml."""
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two status queries of a cluster."""
+        ...
+
+    @property
+    def query_share(self) -> float:
+        """The share of the time that queries of a cluster may take at most."""
+        ...
+
+    @property
+    def stale_s(self) -> float:
+        """The age of a snapshot at which the cluster's queues close."""
+        ...
+
+    @property
+    def vocabulary_s(self) -> float:
+        """Seconds between two queries for the names that a cluster offers."""
+        ...
+
+
+def _none(_cluster: str) -> CampaignJobsAtCluster:
+    return CampaignJobsAtCluster()
+
+
+def query_interval_by_answer_time(usual_s: float, pace: ClusterQueryRateLimits) -> float:
+    """Return the query interval for a cluster that usually takes this long to answer.
+
+    Queries take at most `query_share` of the time. The interval stays short enough that the queues
+    do not close between two answers.
+    """
+    longest_s = pace.stale_s / 2
+    return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
+
+
+class ClusterObserver:
+    """Queries one cluster regularly in a thread."""
+
+    def __init__(
+        self,
+        cluster: str,
+        where: Away,
+        pace: ClusterQueryRateLimits,
+        clock: Clock,
+        users: RemoteAccountNames | None = None,
+        transfer_queues: Collection[str] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.interval_s = pace.interval_s
+        self._threads = ThreadPool(max_workers=1, thread_name_prefix=cluster)
+        self._where = where
+        self._pace = pace
+        self._clock = clock
+        self._users = users or RemoteAccountNames()
+        self._transfer_queues = transfer_queues
+        self._due = clock.steady_s()
+        self._asked_at = clock.steady_s()
+        self._asked: Future[ClusterQueryResult] | None = None
+        self._last_took_s = 0.0
+        self._usual_s = 0.0
+        self._words_due = clock.steady_s()
+
+    def follow(self, where: Away, pace: ClusterQueryRateLimits, transfer_queues: Collection[str]) -> None:
+        """Use another configuration for the same cluster from now on.
+
+        The cluster's names are queried again, because the cluster often changed as well.
+        """
+        self._where = where
+        self._pace = pace
+        self._transfer_queues = transfer_queues
+        self._keep_to_interval()
+        self._words_due = self._clock.steady_s()
+
+    def ask_if_due(
+        self, job_ids: Callable[[], frozenset[int]], sent: Callable[[str], CampaignJobsAtCluster] = _none
+    ) -> None:
+        """Start a query if a query is due and no query is running.
+
+        `job_ids` returns the jobs to keep in the snapshot. `sent` returns the jobs that campaigns
+        submitted, which do not count as pending.
+        """
+        if self._asked is None and self._clock.steady_s() >= self._due:
+            self._asked_at = self._clock.steady_s()
+            self._due = self._asked_at + self.interval_s
+            self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
+
+    def answer(self) -> ClusterQueryResult | None:
+        """Return the result of a finished query once; None without a new result.
+
+        Failed queries do not lengthen the interval, because their duration says nothing about the
+        load. Nor does a single slow answer, because a qmaster may have paused for a moment.
+        """
+        if self._asked is None or not self._asked.done():
+            return None
+        answer = self._came(self._asked)
+        self._asked = None
+        self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
+        self._last_took_s = answer.took_s
+        self._keep_to_interval()
+        return self._dated(answer)
+
+    def _came(self, future: "Future[ClusterQueryResult]") -> ClusterQueryResult:
+        try:
+            return future.result()
+        except ThreadNotStarted as error:
+            return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
+
+    def _keep_to_interval(self) -> None:
+        """Schedule the cluster's next query after the last query."""
+        interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
+        self._due += interval_s - self.interval_s
+        self.interval_s = interval_s
+
+    def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
+        """Date a result by its age, because the wall clock may have been set meanwhile."""
+        taken_at = self._clock.moment(self._asked_at)
+        shared = answer.shared and replace(
+            answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
+        )
+        snapshot = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
+        return replace(answer, snapshot=snapshot, shared=shared)
+
+    def dismiss(self) -> None:
+        """Stop querying the cluster; a running query finishes by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
+        """Query status and names at once; campaign jobs are only in the shared copy."""
+        answer = self._answered(job_ids, sent)
+        snapshot = answer.snapshot
+        if sent.is_watched:
+            location = identify_cluster_query(self._where, self._transfer_queues)
+            shared = query_result_to_share(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
+            answer = replace(answer, shared=shared)
+        return replace(answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids))
+
+    def _answered(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
+        try:
+            snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
+                self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
+            )
+        except (GridbridgeError, OSError) as error:
+            return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
+        except Exception as error:  # an unexpected answer must not end the service
+            _log.exception("event=fault cluster=%s", self.cluster)
+            return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
+        return ClusterQueryResult(
+            cluster=self.cluster, took_s=took_s, snapshot=self._owned(snapshot), vocabulary=self._vocabulary()
+        )
+
+    def _vocabulary(self) -> NamesOfferedByCluster | None:
+        """Query the offered names when due; after a failure the last names stay valid."""
+        if self._clock.steady_s() < self._words_due:
+            return None
+        self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
+        try:
+            return cluster_status_reader(self._where).query_request_vocabulary(self._where)
+        except Exception as error:  # an unexpected answer must not end the service
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
+            return None
+
+    def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        """Replace each job owner's remote account by the local person's name."""
+        if self._where.login is None:
+            return snapshot
+        jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
+        return replace(snapshot, jobs=jobs, copies=self._called(snapshot.copies))
+
+    def _called(self, rows: tuple[JobListRow, ...]) -> tuple[JobListRow, ...]:
+        person_of = self._users.person_of
+        return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedClusterSnapshot:
+    """A cluster's snapshot that another program fetched, or its error."""
+
+    snapshot: ClusterSnapshot | None = None
+    trouble: str = ""
+    is_regular: bool = False  # whether the poller shared it, which queries regularly
+
+
+class ClusterSnapshotSharing:
+    """Reads and writes the shared cluster snapshots."""
+
+    def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
+        """Open the table of shared snapshots; a dry run writes nothing."""
+        self._answers = LastClusterQueryRows(database)
+        self._clock = clock
+        self._is_dry = is_dry
+
+    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
+        """Share a cluster's snapshot, or the error of a query, with other programs."""
+        if not self._is_dry:
+            self._answers.put(cluster, answer)
+
+    def find(
+        self, cluster: str, location: str, released: frozenset[str], limit_s: float
+    ) -> SharedClusterSnapshot | None:
+        """Return a recent snapshot from this address that covers the released jobs.
+
+        A snapshot is recent below the age `limit_s`, or until its program's next regular query.
+        """
+        last = self._answers.find(cluster)
+        if last is None or last.place != location or not released <= last.covers:
+            return None
+        age_s = (self._clock.now() - last.asked_at).total_seconds()
+        if not -AHEAD_S <= age_s < max(limit_s, last.every_s):
+            return None
+        is_regular = last.every_s > 0
+        if last.trouble:
+            return SharedClusterSnapshot(trouble=last.trouble, is_regular=is_regular)
+        snapshot = _read(cluster, last)
+        return SharedClusterSnapshot(snapshot=snapshot, is_regular=is_regular) if snapshot else None
+
+
+def query_result_to_share(
+    snapshot: ClusterSnapshot | None,
+    sent: CampaignJobsAtCluster,
+    location: str,
+    now: datetime,
+    *,
+    every_s: float = 0.0,
+    trouble: str = "",
+) -> LastClusterQueryResult:
+    """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
+    return LastClusterQueryResult(
+        place=location,
+        asked_at=snapshot.taken_at if snapshot else now,
+        every_s=every_s,
+        covers=sent.released,
+        trouble=trouble,
+        content=cluster_query_tables.encode_cluster_snapshot(snapshot, sent.jobs) if snapshot else b"",
+    )
+
+
+def snapshot_without_jobs(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
+    """Return a snapshot without the jobs of these ids."""
+    remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
+    return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
+
+
+def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
+    """Return a text that identifies program version, cluster address and transfer queues."""
+    return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
+
+
+def _words(where: Away | SshLogin) -> Iterator[str]:
+    for name in where.__slots__:
+        value = getattr(where, name)
+        yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
+
+
+def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
+    try:
+        return cluster_query_tables.decode_cluster_snapshot(last.content, cluster, last.asked_at)
+    except Exception as error:  # any content is possible: the cluster is queried
+        _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
+        return None
+
+
+FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
+
+_snapshots_log = logging.getLogger(__name__)
+
+
+class LastClusterSnapshots:
+    """Holds the last good snapshot of each cluster; failed queries do not replace it."""
+
+    def __init__(
+        self,
+        observers: Mapping[str, ClusterObserver],
+        database: StateFile,
+        show: Callable[[ClusterQueryResult, ClusterSnapshot | None], None],
+        clock: Clock,
+    ) -> None:
+        self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
+        self._clock = clock
+        self._failed: Counter[str] = Counter()  # failures in a row by cluster
+        self._observers = observers
+        self._snapshots = ClusterQueryLogRows(database)
+        self._sharing = ClusterSnapshotSharing(database, clock)
+        self._show = show
+
+    def take(self) -> tuple[ClusterQueryResult, ...]:
+        """Return the cluster query results that arrived since the last call."""
+        came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
+        for answer in came:
+            self._remember(answer)
+        return came
+
+    def silent(self) -> frozenset[str]:
+        """Return the clusters whose last two queries failed."""
+        return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
+
+    def forget(self, cluster: str) -> None:
+        """Drop a cluster's results, because its address changed or it is no longer queried."""
+        self.good.pop(cluster, None)
+        self._failed.pop(cluster, None)
+
+    def _remember(self, answer: ClusterQueryResult) -> None:
+        if answer.snapshot:
+            self.good[answer.cluster] = answer.snapshot
+            self._failed.pop(answer.cluster, None)
+        else:
+            self._failed[answer.cluster] += 1
+            _snapshots_log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+        self._snapshots.record(
+            cluster=answer.cluster,
+            taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
+            ok=answer.snapshot is not None,
+            took=timedelta(seconds=answer.took_s),
+            summary=_summary(answer),
+        )
+        if answer.shared:
+            self._sharing.put(answer.cluster, answer.shared)
+        self._show(answer, self.good.get(answer.cluster))
+
+
+def _moved(snapshot: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
+    return replace(snapshot, taken_at=snapshot.taken_at + step)
+
+
+def _summary(answer: ClusterQueryResult) -> dict[str, object]:
+    if answer.snapshot is None:
+        return {"trouble": answer.trouble}
+    return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}
+
+
+def publish_non_forwarding_queues(
+    snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
+) -> None:
+    """Publish the queues that transfer no jobs, if the list has changed.
+
+    Poller and runner both call this function whenever they get a snapshot.
+    """
+    queues = find_local_only_queues(snapshot.queues, transfer_queues)
+    now = encode_non_forwarding_queues(queues) if queues else None
+    if published_file_formats.read_non_forwarding_queues(snapshot.cluster, folder) == now:
+        return
+    path = published_file_formats.non_forwarding_queues_path(snapshot.cluster, folder)
+    if now:
+        publish_file(path, now)
+    else:
+        safe_files.remove_file(path)

@@ -1,0 +1,305 @@
+"""Track which gridbridge.toml is in force while the service runs, and reload changes.
+
+A changed file is read once it has stayed the same for half a second, because an editor may write it
+in steps, or at once on request. An invalid file is logged and does not come into force.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from gridbridge.config import configuration_file
+from gridbridge.decisions.site.service_fault_findings import AwayJob, find_unreloadable_changes
+from gridbridge.errors import ConfigError, StateError
+from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus
+from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.shell import safe_files as file_trust, safe_files
+from gridbridge.shell.clock import Clock
+import os
+from gridbridge.config import configuration_file
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.shell import safe_files as file_trust, safe_files
+
+
+SETTLE_S = 0.5
+
+Away = Callable[[], Iterable[AwayJob]]
+Look = tuple[int, ...]  # identifies a version of a file; empty if there is no file
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedConfiguration:
+    """A configuration file that was rejected, with one line for each reason."""
+
+    sha256: str = ""  # empty if unreadable
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveConfiguration:
+    """A valid configuration file, and since when it is in force."""
+
+    policy: Policy
+    raw: bytes
+    sha256: str
+    since: datetime
+
+
+Earlier = Callable[[], ActiveConfiguration | None]  # returns the previous service's file
+
+
+def _none() -> None:
+    """Return None, as there is no previous configuration."""
+
+
+class ConfigurationFileWatch:
+    """Detects changes of a file, and reports each change once."""
+
+    def __init__(self, path: str, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._taken = self._seen = fingerprint_file_and_path_modes(path)
+        self._seen_at_s = clock()
+
+    def has_changed(self, at_once: bool = False) -> bool:
+        """Return whether the file has changed since the last reported change.
+
+        A change is reported after the file has stayed the same for half a second. `at_once` always
+        returns True.
+        """
+        now = fingerprint_file_and_path_modes(self._path)
+        if now != self._seen:
+            self._seen, self._seen_at_s = now, self._clock()
+        is_settled = self._clock() - self._seen_at_s >= SETTLE_S
+        if not at_once and (now == self._taken or not is_settled):
+            return False
+        self._taken = now
+        return True
+
+
+class ReloadableConfiguration:
+    """The configuration in force, and the errors of a newer rejected file."""
+
+    def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
+        """Read the file; if it is invalid, use the previous service's file.
+
+        Raises ConfigError if neither file is valid.
+        """
+        self._path = path
+        self._clock = clock
+        # the watch begins before the first read, so that no change is missed
+        self._watch = ConfigurationFileWatch(path, clock.steady_s)
+        self.in_force, self.refused = _first(path, clock.now(), earlier)
+        self._kept = ""  # digest of the file saved for the next service
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the configuration in force."""
+        return self.in_force.policy
+
+    def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
+        """Load a changed file or reject it; return whether the state changed.
+
+        `away_jobs` returns the jobs at remote clusters: the settings that they depend on cannot
+        change.
+        """
+        if not self._watch.has_changed(at_once):
+            return False
+        outcome = load_changed_configuration(self._path, self.in_force, self._clock.now(), away_jobs())
+        if isinstance(outcome, RejectedConfiguration):
+            return self._refuse(outcome, at_once)
+        is_news = outcome is not self.in_force or self.refused is not None
+        self.in_force, self.refused = outcome, None
+        if is_news or at_once:
+            _tell(outcome)
+        return is_news
+
+    def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
+        """Keep the previous service's file if jobs at remote clusters forbid the changes."""
+        is_other = earlier.sha256 != self.in_force.sha256
+        stays = tuple(away_jobs(earlier.policy)) if is_other else ()
+        problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
+        if problems:
+            self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=problems)
+            self.in_force = earlier
+
+    def tell(self) -> None:
+        """Log why the current file is not in force; silent for a file in force."""
+        if self.refused:
+            self._refuse(self.refused, at_once=True)
+
+    def keep(self, path: str = IN_FORCE) -> None:
+        """Save the file in force for the next service; StateError if the disk is full."""
+        if self._kept != self.in_force.sha256:
+            safe_files.replace_file_atomically(path, self.in_force.raw)
+            self._kept = self.in_force.sha256
+
+    def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
+        """Keep the old file in force; log the errors, again on request."""
+        is_news = rejected != self.refused
+        self.refused = rejected
+        for problem in rejected.problems if is_news or at_once else ():
+            _log.error("event=misconfigured sha256=%.12s why=%r", rejected.sha256, problem)
+        return is_news
+
+    def shown(self) -> PublishedConfigurationStatus:
+        """Return the published view of the configuration and its errors."""
+        refused = self.refused or RejectedConfiguration(problems=())
+        return PublishedConfigurationStatus(
+            sha256=self.in_force.sha256,
+            since=self.in_force.since,
+            refused_sha256=refused.sha256,
+            refused=tuple(map(replace_control_characters, refused.problems)),
+        )
+
+
+def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
+    """Return the file that the previous service saved; None without a valid saved file.
+
+    Only a file that nobody but the service could have written counts.
+    """
+    try:
+        raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
+        return _parsed(path, raw, now)
+    except (OSError, StateError, ConfigError):
+        return None
+
+
+def load_changed_configuration(
+    path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
+) -> ActiveConfiguration | RejectedConfiguration:
+    """Read a changed file; return its configuration, its rejection, or the active one if equal."""
+    outcome = _read(path, now, in_force)
+    if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
+        return outcome
+    if problems := find_unreloadable_changes(in_force.policy, outcome.policy, path, away_jobs):
+        return RejectedConfiguration(sha256=outcome.sha256, problems=problems)
+    return outcome
+
+
+def _first(path: str, now: datetime, earlier: Earlier) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
+    """Return the file with which a service starts, and why a newer file was rejected."""
+    outcome = _read(path, now)
+    if not isinstance(outcome, RejectedConfiguration):
+        return outcome, None
+    if (last := earlier()) is None:
+        raise ConfigError(outcome.problems)
+    return last, outcome
+
+
+def _read(
+    path: str, now: datetime, in_force: ActiveConfiguration | None = None
+) -> ActiveConfiguration | RejectedConfiguration:
+    sha256 = ""
+    try:
+        raw = configuration_file.read_configuration_bytes(path)
+        sha256 = sha256_of_file(raw)
+        if in_force and sha256 == in_force.sha256:
+            return in_force
+        return _parsed(path, raw, now)
+    except ConfigError as error:
+        return RejectedConfiguration(sha256=sha256, problems=error.problems)
+
+
+def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
+    """Return a file as in force now; ConfigError if it is invalid or others may write it.
+
+    On a personal site of embedded clusters, the user's own rights suffice.
+    """
+    policy = configuration_file.parse_configuration(path, raw)
+    if not policy.is_personal:
+        _trust(path)
+    return ActiveConfiguration(policy=policy, raw=raw, sha256=sha256_of_file(raw), since=now)
+
+
+def _trust(path: str) -> None:
+    try:
+        file_trust.require_trusted_path(path, owner=os.geteuid())
+    except OSError as error:
+        raise ConfigError((f"{path}: {error.strerror}",)) from error
+
+
+def fingerprint_file_and_path_modes(path: str) -> Look:
+    """Return a fingerprint of a file and of the permissions on its path.
+
+    The permissions count, so that a file rejected for an unsafe folder is read again once the
+    folder is fixed.
+    """
+    try:
+        status = os.stat(path)
+        way = tuple(map(os.lstat, file_trust.folders_and_links_of_path(path)))
+    except OSError:
+        return ()
+    rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, *rights)
+
+
+def sha256_of_file(raw: bytes) -> str:
+    """Return the SHA-256 digest of a file's content."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _tell(in_force: ActiveConfiguration) -> None:
+    words = f"cluster={in_force.policy.site.cluster} queues={','.join(in_force.policy.queues)}"
+    _log.info("event=configured %s sha256=%.12s", words, in_force.sha256)
+
+
+def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
+    """Return the policy, and the error of the current file if it is not in force.
+
+    While the current file is invalid, users' commands use the file in force, as the service does.
+    Root never uses that file, because the service could have written it. Raises ConfigError.
+    """
+    try:
+        return configuration_file.load_configuration(path), ""
+    except ConfigError as error:
+        in_force = None if path != CONFIG or file_trust.required_trusted_file_owner() is not None else _in_force()
+        if in_force is None:
+            raise
+        return in_force, error.problems[0]
+
+
+def load_config_with_home_cluster(path: str) -> Policy:
+    """Return a policy that has a section for the site's own cluster.
+
+    Raises ConfigError if the section is missing.
+    """
+    policy, _ = load_config_or_one_in_force(path)
+    own = policy.site.cluster
+    if own not in policy.clusters:
+        names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
+        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {names}"
+        raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
+    return policy
+
+
+def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
+    """Return the policy for a saved folder, or the site's policy without a folder.
+
+    A folder needs no configuration file: without a file all keys have their defaults.
+    """
+    if not folder:
+        return load_config_with_home_cluster(path)
+    if not path:
+        return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
+    return load_config_or_one_in_force(path)[0]
+
+
+def _in_force() -> Policy | None:
+    """Return the file in force as the service saved it; None without a saved file."""
+    try:
+        service = os.stat(os.path.dirname(IN_FORCE)).st_uid
+        return configuration_file.parse_configuration(
+            IN_FORCE, safe_files.read_file_only_owner_writes(IN_FORCE, configuration_file.MAX_BYTES, service)[0]
+        )
+    except (OSError, GridbridgeError):
+        return None

@@ -1,0 +1,206 @@
+"""Receives job ends that a Grid Engine cluster pushes through `qevent -trigger`.
+
+qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a
+look-up, because the accounting record decides. Ends above the rate limit wait for the next poll.
+"""
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import Empty, Full, Queue
+from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.model.transfer_name import job_ids_in_pushed_report
+from gridbridge.shell.retry import repeat_until_stopped
+import subprocess
+
+
+ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
+AGAIN_S = 30.0  # pause before an ended qevent is restarted
+WINDOW_S = 10.0  # the time over which the rate is measured
+ROOM = 1000  # buffered job ids; further writers block
+_log = logging.getLogger(__name__)
+
+
+class PushedJobEndRateLimit:
+    """Measures the rate of pushed ends, and drops the ends above a limit."""
+
+    def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
+        self._most = limit_per_s * WINDOW_S
+        self._clock = clock
+        self._times: deque[float] = deque()
+
+    def within(self, ids: list[int]) -> frozenset[int]:
+        """Return these job ids; none while the rate of job ends is above the limit."""
+        now = self._clock()
+        self._times.extend(now for _ in ids)
+        while self._times and self._times[0] < now - WINDOW_S:
+            self._times.popleft()
+        return frozenset(ids) if len(self._times) <= self._most else frozenset()
+
+
+class QeventJobEndReceiver:
+    """Runs qevent for one cluster, and reads the pushed job ends from a FIFO."""
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        limit_per_s: float,
+        folder: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._argv = argv
+        self._environment = environment
+        self._rate = PushedJobEndRateLimit(limit_per_s, clock)
+        self._folder = folder
+        self._clock = clock
+        self._child: ChildEndingWithParent | None = None
+        self._started_at = -AGAIN_S
+        self._fifo = _open_fifo(folder)
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate limit."""
+        self._keep_running()
+        return self._rate.within(_read_ids(self._fifo))
+
+    def stop(self) -> None:
+        """Stop qevent, and close the FIFO that it writes to."""
+        if self._child:
+            self._child.end()
+            self._child = None
+        if self._fifo >= 0:
+            os.close(self._fifo)
+            self._fifo = -1
+
+    def _keep_running(self) -> None:
+        if self._child and self._child.is_alive():
+            return
+        if self._clock() - self._started_at >= AGAIN_S:
+            self._started_at = self._clock()
+            self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
+
+
+def _open_fifo(folder: str) -> int:
+    """Create the FIFO and open it for reading and writing, so that writers never block."""
+    path = f"{folder}/{ENDS}"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.exists(path):
+            os.mkfifo(path, 0o600)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _read_ids(fifo: int) -> list[int]:
+    try:
+        return job_ids_in_pushed_report(os.read(fifo, 65536))
+    except BlockingIOError:
+        return []
+
+
+class OarJobEndListener:
+    """Receives pushed job ends of one OAR cluster in a thread."""
+
+    def __init__(
+        self, cluster: str, listen: Callable[[], Iterator[list[int]]], limit_per_s: float, clock: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._ends = listen
+        self._rate = PushedJobEndRateLimit(limit_per_s, clock)
+        self._heard: Queue[int] = Queue(ROOM)
+        self._stopped = threading.Event()
+        self._told = ""
+        self._thread = threading.Thread()
+        self._listen_on()
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate limit."""
+        self._listen_on()
+        return self._rate.within(self._take())
+
+    def stop(self) -> None:
+        """Stop listening for job ends; the thread ends within seconds."""
+        self._stopped.set()
+
+    def _listen_on(self) -> None:
+        """Start the listening thread unless it runs; the next call retries a failure."""
+        if self._thread.ident:
+            return
+        name = f"{self._cluster}-ends"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._tell(describe_error(error))
+
+    def _take(self) -> list[int]:
+        ids = []
+        try:
+            while True:
+                ids.append(self._heard.get_nowait())
+        except Empty:
+            return ids
+
+    def _run(self) -> None:
+        repeat_until_stopped(self._listen, AGAIN_S, self._stopped)
+
+    def _listen(self) -> None:
+        try:
+            self._hear()
+        except (GridbridgeError, OSError) as error:
+            self._tell(describe_error(error))
+
+    def _hear(self) -> None:
+        for ids in self._ends():
+            for job_id in ids:
+                self._keep(job_id)
+            if self._stopped.is_set():
+                return
+
+    def _keep(self, job_id: int) -> None:
+        """Buffer a job id; while the buffer is full, nothing more is read from the cluster."""
+        while not self._stopped.is_set():
+            try:
+                self._heard.put(job_id, timeout=AGAIN_S)
+            except Full:
+                continue
+            return
+
+    def _tell(self, why: str) -> None:
+        """Log a lost connection once for each reason."""
+        if why != self._told:
+            _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
+        self._told = why
+
+
+DIE_WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")
+
+
+class ChildEndingWithParent:
+    """A long-running child process; the kernel terminates it when its parent dies."""
+
+    def __init__(self, argv: tuple[str, ...], env: dict[str, str], folder: str) -> None:
+        self._process = subprocess.Popen(
+            (*DIE_WITH_US, *argv),
+            env=env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def is_alive(self) -> bool:
+        """Say whether the child process still runs; reap it if it has ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Terminate the child process and wait until it has ended."""
+        self._process.terminate()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,289 @@
+"""One cycle of a program: gather, decide, journal, apply; from cron or in a loop.
+
+Programs implement their own steps. This module ensures that one instance runs, that each decision
+is journalled with its inputs and one sentence, that a dry run changes nothing, and that a failed
+cycle is retried.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeVar
+from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.shell import log_rotation_and_quota
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.program.threads_and_backoff import double_pause_after_failure
+from gridbridge.program.threads_and_backoff import is_thread_start_failure
+from gridbridge.shell import poller_lock
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+import logging
+import os
+import pwd
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from gridbridge.errors import ConfigError
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
+from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+
+
+FIRST_PAUSE_S = 5.0  # pause after the first failed cycle: nobody clears a full disk sooner
+LONGEST_PAUSE_S = 60.0  # longest pause; each failure in a row doubles the pause
+NOTHING = "nothing to be done"
+# OSError and RuntimeError: no process, file or thread could start. Any other RuntimeError is a bug.
+FAILURES = (GridbridgeError, OSError, RuntimeError)
+
+Seen = TypeVar("Seen")
+Plan = TypeVar("Plan")
+
+_log = logging.getLogger(__name__)
+
+
+class ProgramCycleSteps(Protocol[Seen, Plan]):
+    """The steps of a program, in the order in which a cycle calls them."""
+
+    @property
+    def journal(self) -> DecisionJournal:
+        """The journal that stores the program's decisions."""
+        ...
+
+    def gather(self) -> Seen:
+        """Return all inputs of the decision; GridbridgeError if they can't be gathered."""
+        ...
+
+    def decide(self, situation: Seen) -> Plan:
+        """Plan the cycle's acts without any side effect."""
+        ...
+
+    def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
+        """Return the journal entry of a plan; None if there is nothing to report."""
+        ...
+
+    def apply(self, situation: Seen, plan: Plan) -> None:
+        """Carry out the plan; each act is recorded first, so that it can be repeated."""
+        ...
+
+
+class CycleDaemon(Protocol[Seen, Plan]):
+    """A program that runs cycles until it is stopped."""
+
+    @property
+    def pause_s(self) -> float:
+        """The pause between two cycles, in seconds."""
+        ...
+
+    def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
+        """Open a context for one cycle; GridbridgeError if the cycle failed as a whole."""
+        ...
+
+    def has_news(self) -> bool:
+        """Return whether the next cycle should start at once; called during each pause."""
+        ...
+
+    def recover(self) -> None:
+        """Reload the stored state after a failed cycle; GridbridgeError if the reload fails."""
+        ...
+
+    def release(self) -> None:
+        """Release files, locks and connections until the next recovery; repeatable."""
+        ...
+
+
+def take_program_lock(path: str, program: str, status: int) -> None:
+    """Take the program's lock for the life of the process; exit if another instance has it."""
+    _require_alone(program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit()))
+
+
+@contextmanager
+def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
+    """Hold the program's lock during a `with` block; exit if another process has it."""
+    with poller_lock.MomentaryPollerLock(path) as is_ours:
+        _require_alone(program, status, is_ours=is_ours)
+        yield
+
+
+def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
+    if not is_ours:
+        line = log_rotation_and_quota.prefix_lines_with_time(f"{program}: another one runs", sys.stderr)
+        print(line, file=sys.stderr)  # noqa: T201 - no log may exist
+        sys.exit(status)
+
+
+def run_cycle_once(
+    program: ProgramCycleSteps[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
+) -> Plan:
+    """Run one cycle and report its sentence; a dry run journals and applies nothing."""
+    situation = program.gather()
+    plan = program.decide(situation)
+    entry = program.entry(situation, plan)
+    if entry and not is_dry:
+        program.journal.keep(entry)
+    if entry or is_dry:
+        report(entry.sentence if entry else NOTHING)
+    if not is_dry:
+        program.apply(situation, plan)
+    return plan
+
+
+def run_cycles_forever(
+    daemon: CycleDaemon[Seen, Plan],
+    signals: StopAndReloadSignals,
+    life_sign: ServiceHeartbeat,
+    clock: Clock,
+    report: Callable[[str], None] = _log.debug,
+) -> None:
+    """Run cycles until a signal arrives; after a failure, recover and go on.
+
+    Each failure in a row doubles the pause, and a signal ends the pause. The log may be on the same
+    full disk, so a failure is logged again once it is over.
+    """
+    trouble: Exception | None = None
+    pause_s = 0.0
+    while not signals.is_stopped:
+        life_sign.beat()
+        before, trouble = trouble, _try(daemon, life_sign, report, has_failed=trouble is not None)
+        if before and not trouble:
+            _log.info("event=well_again after=%r", str(before))
+        pause_s = double_pause_after_failure(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
+        news = _News(daemon, trouble)
+        _pause(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
+        trouble = news.trouble
+
+
+def _try(
+    daemon: CycleDaemon[Seen, Plan], life_sign: ServiceHeartbeat, report: Callable[[str], None], *, has_failed: bool
+) -> Exception | None:
+    """Run one cycle, with a recovery before it if the last cycle failed; return the error."""
+    try:
+        if has_failed:
+            life_sign.begin()
+            daemon.recover()
+        with daemon.open_cycle() as program:
+            run_cycle_once(program, report)
+    except FAILURES as error:
+        return _failed(daemon, error)
+    return None
+
+
+def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
+    if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
+        raise error
+    try:
+        daemon.release()
+    except FAILURES as other:
+        _log.error("event=not_released why=%r", describe_error(other))
+    _log.error("event=cycle_failed why=%r", describe_error(error))
+    return error
+
+
+class _News:
+    """Checks during a pause whether the next cycle should start; this check may fail, too."""
+
+    def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
+        self._daemon = daemon
+        self.trouble = trouble
+
+    def wake(self) -> bool:
+        """Return whether the next cycle should start at once; never after a failure."""
+        try:
+            return not self.trouble and self._daemon.has_news()
+        except FAILURES as error:
+            self.trouble = _failed(self._daemon, error)
+            return False
+
+
+def _pause(
+    limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
+) -> None:
+    """Sleep until a signal, a wake-up by the program or the end of the pause; feed the watchdog."""
+    deadline_s = clock.steady_s() + limit_s
+    while True:
+        left_s = deadline_s - clock.steady_s()
+        life_sign.beat()
+        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S or wakes():
+            return
+
+
+def require_service_account(policy: Policy) -> None:
+    """Raise ConfigError if the process does not run as the service account.
+
+    Files of another account would be unreadable for the service. Personal sites are exempt.
+    """
+    account = policy.site.service_account
+    runs_as = pwd.getpwuid(os.geteuid()).pw_name
+    if not policy.is_personal and runs_as != account:
+        words = f'[site] service_account = "{account}": this process is {runs_as}\'s'
+        raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
+
+
+def start_service_log_on_stderr(policy: Policy) -> None:
+    """Log to standard error, one event per line, with times in UTC."""
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(
+        format="%(asctime)sZ level=%(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+        handlers=[ReopeningLogHandler()],
+    )
+    for library in ("alembic", "paramiko"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    set_log_level(policy)
+
+
+def set_log_level(policy: Policy) -> None:
+    """Set the log level from the policy."""
+    logging.getLogger().setLevel(policy.site.log_level.upper())
+
+
+class ReloadingDaemon:
+    """A daemon that is recreated when gridbridge.toml has changed.
+
+    An invalid file is logged, and the previous configuration stays in force.
+    """
+
+    def __init__(
+        self,
+        daemon: CycleDaemon[Any, Any],
+        configuration: ReloadableConfiguration,
+        make: Callable[[Policy], CycleDaemon[Any, Any]],
+    ) -> None:
+        self._daemon = daemon
+        self._configuration = configuration
+        self._make = make
+        self._is_changed = False
+
+    @property
+    def pause_s(self) -> float:
+        """The pause between two cycles, in seconds."""
+        return self._daemon.pause_s
+
+    def open_cycle(self) -> AbstractContextManager[Any]:
+        """Open a cycle with the configuration that is in force now."""
+        self.look()
+        if self._is_changed:
+            self._is_changed = False
+            self._daemon.release()
+            self._daemon = self._make(self._configuration.policy)
+        return self._daemon.open_cycle()
+
+    def look(self) -> None:
+        """Check whether gridbridge.toml has changed, for the next cycle."""
+        self._is_changed = self._configuration.take() or self._is_changed
+
+    def has_news(self) -> bool:
+        """Return whether the next cycle should start at once."""
+        return self._daemon.has_news()
+
+    def recover(self) -> None:
+        """Reload the daemon's stored state after a failed cycle."""
+        self._daemon.recover()
+
+    def release(self) -> None:
+        """Release the daemon's files, locks and connections."""
+        self._daemon.release()

@@ -1,0 +1,93 @@
+"""Check free space for the service's files, and find starters' TMPDIR folders."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+from gridbridge.batch import load_home_job_control
+from gridbridge.batch.configured_cluster_routes import configured_home_address
+from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
+from gridbridge.model.fixed_paths import CAMPAIGNS
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.site.site_check_facts import FolderFreeSpace
+from gridbridge.program.threads_and_backoff import OwnerThreadPools, RepeatedBackgroundQuery
+from gridbridge.shell import local_host_facts
+
+LOOK_S = 5.0
+
+_log = logging.getLogger(__name__)
+ASK_S = 600.0  # interval of queries for tmpdir, which an administrator may change
+TMPDIR = "tmpdir"  # attribute of queue_conf(5)
+
+
+class FullServiceFolderWatch:
+    """Reports which folder is full, from regular write tests."""
+
+    def __init__(
+        self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        self._folders = tuple(folders)
+        self._tmpdirs = tmpdirs  # starters' folders, possibly not writable for us
+        self._clock = clock
+        self._looked_at = -LOOK_S
+        self._lacks = ""
+
+    def lacks(self) -> str:
+        """Return the folder that is full, empty if none is. A full folder closes the queues."""
+        if self._clock() - self._looked_at >= LOOK_S:
+            self._looked_at = self._clock()
+            self._look()
+        return self._lacks
+
+    def _look(self) -> None:
+        rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
+        shortage = why_a_folder_takes_no_files(rooms) or why_a_folder_takes_no_files(
+            free_space_of_starter_tmpdirs(self._tmpdirs())
+        )
+        if bool(shortage) != bool(self._lacks):
+            words = f"event=full why={shortage!r}" if shortage else "event=room_again"
+            _log.log(logging.ERROR if shortage else logging.INFO, words)
+        self._lacks = shortage
+
+
+def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
+    """Return the free space of the campaigns' folder if it is a separate filesystem."""
+    return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
+
+
+def free_space_of_starter_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
+    """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
+    rooms = {folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in tmpdirs}
+    return {folder: room for folder, room in rooms.items() if not room.trouble}
+
+
+class StarterTmpdirQuery:
+    """Queries the home cluster for TMPDIR folders in the background."""
+
+    def __init__(self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]) -> None:
+        self._policy = policy
+        self._known: frozenset[str] = frozenset()
+        self._question = RepeatedBackgroundQuery[tuple[str, ...], frozenset[str]](
+            workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
+        )
+
+    def follow(self, policy: Policy) -> None:
+        """Use another configuration for the queries from now on."""
+        self._policy = policy
+
+    def folders(self) -> frozenset[str]:
+        """Return the TMPDIR folders of the last query; none before its first result."""
+        if answer := self._question.answer():
+            self._known = answer[1]
+        queues = () if self._policy.why_no_queues else tuple(self._policy.queues)
+        if queues and self._question.may_ask():
+            self._question.ask(queues)
+        return self._known
+
+    def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
+        at, host_name = (
+            configured_home_address(self._policy, self._policy.site.cluster),
+            local_host_facts.this_host_name(),
+        )
+        folders = (load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name) for queue in queues)
+        return frozenset(folder for folder in folders if folder.startswith("/"))

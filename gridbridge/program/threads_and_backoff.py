@@ -1,0 +1,188 @@
+"""Thread pools that report a thread that cannot start as a failure.
+
+When the service has reached its thread limit (TasksMax), Python raises RuntimeError for a new
+thread, and its work would stay queued for other threads.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Thread
+from traceback import walk_tb
+from typing import Generic, TypeVar
+from gridbridge.errors import GridbridgeError, describe_error
+from collections.abc import Callable, Hashable
+
+
+Outcome = TypeVar("Outcome")
+A_PERSON = 2  # threads for each person
+Subject = TypeVar("Subject")
+AT_ONCE = 100  # jobs in one query
+Told = TypeVar("Told")
+_log = logging.getLogger(__name__)
+
+
+class ThreadNotStarted(GridbridgeError):
+    """A thread could not start, so its work was not done."""
+
+
+def is_thread_start_failure(error: Exception) -> bool:
+    """Return whether an error means that a thread could not start.
+
+    Python has no exception class for this.
+    """
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    is_of_start = bool(frames) and frames[-1].f_code is Thread.start.__code__
+    return isinstance(error, RuntimeError) and is_of_start
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A thread pool whose futures fail if no thread can start."""
+
+    def submit(self, act: Callable[..., Outcome], /, *args: object, **kwargs: object) -> "Future[Outcome]":
+        """Run a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
+        promise: Future[Outcome] = Future()
+        try:
+            future = super().submit(_keep, promise, partial(act, *args, **kwargs))
+        except RuntimeError as error:
+            return promise if not promise.cancel() else _failed(error)
+        future.add_done_callback(lambda finished: promise.cancel() if finished.cancelled() else None)
+        return promise
+
+
+def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
+    """Run the call of a future, unless the future was cancelled."""
+    if not promise.set_running_or_notify_cancel():
+        return
+    try:
+        outcome = act()
+    except BaseException as error:  # the future holds the error, as in any pool
+        promise.set_exception(error)
+    else:
+        promise.set_result(outcome)
+
+
+def _failed(error: RuntimeError) -> "Future[Outcome]":
+    failed: Future[Outcome] = Future()
+    failed.set_exception(ThreadNotStarted(f"{error}: the service has all that it may start"))
+    return failed
+
+
+class OwnerThreadPools:
+    """A small thread pool for each person with calls under way."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, ThreadPool] = {}
+        self._open: dict[str, list[Future[object]]] = {}
+
+    def do(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
+        """Run a call for a person in a thread, after that person's earlier calls."""
+        self._dismiss_idle()
+        threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
+        self._threads[owner] = threads
+        future = threads.submit(act, subject)
+        self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]  # any outcome
+        return future
+
+    def dismiss(self) -> None:
+        """Stop all threads; running calls finish by themselves."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _dismiss_idle(self) -> None:
+        for owner, futures in list(self._open.items()):
+            self._open[owner] = [future for future in futures if not future.done()]
+            if not self._open[owner]:
+                del self._open[owner]
+                self._threads.pop(owner).shutdown(wait=False)
+
+
+class RepeatedBackgroundQuery(Generic[Subject, Told]):
+    """A repeated query that runs in a thread, with a pause between two queries."""
+
+    def __init__(
+        self,
+        workers: OwnerThreadPools,
+        cluster: str,
+        name: str,
+        ask: Callable[[Subject], Told],
+        clock: Callable[[], float],
+        pause_s: float = 0.0,
+        first_s: float = 0.0,
+    ) -> None:
+        self._workers = workers
+        self._cluster = cluster
+        self._name = name
+        self._ask = ask
+        self._clock = clock
+        self._pause_s = pause_s
+        self._due_s = clock() + first_s
+        self._asked: tuple[Subject, Future[Told]] | None = None
+
+    def may_ask(self) -> bool:
+        """Return whether no query runs and the pause is over; start a new pause if so."""
+        if self._asked is not None or self._clock() < self._due_s:
+            return False
+        self._due_s = self._clock() + self._pause_s
+        return True
+
+    def ask(self, subject: Subject) -> None:
+        """Start a query in a thread; a later round gets its result."""
+        future = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
+        self._asked = subject, future
+
+    def answer(self) -> tuple[Subject, Told] | None:
+        """Return a finished query's subject and result once; None without a new result."""
+        if self._asked is None or not self._asked[1].done():
+            return None
+        (subject, future), self._asked = self._asked, None
+        try:
+            return subject, future.result()
+        except (GridbridgeError, OSError) as error:
+            where = f"act={self._name} cluster={self._cluster}"
+            _log.warning("event=failed %s why=%r", where, describe_error(error))
+            return None
+
+
+FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; a qmaster writes most accounting records within seconds
+
+
+def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
+    """Return the pause after one more failure in a row; 0 means no earlier failure."""
+    return min(longest_s, 2 * pause_s or first_s)
+
+
+class BackoffBySubject:
+    """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
+
+    def __init__(self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._clock = clock
+        # time of the next attempt and pause before it, by subject; last tried subject last
+        self._next: dict[Hashable, tuple[float, float]] = {}
+
+    def may_try(self, subject: Hashable) -> bool:
+        """Return whether a subject may be tried now, and count the attempt if so."""
+        now_s = self._clock()
+        self._forget_old(now_s)
+        due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
+        if now_s < due_at_s:
+            return False
+        wait_s = double_pause_after_failure(last_s, self._first_s, self._longest_s)
+        self.forget(subject)
+        self._next[subject] = now_s + wait_s, wait_s
+        return True
+
+    def forget(self, subject: Hashable) -> None:
+        """Forget the failures of a subject, whose next attempt may then begin at once."""
+        self._next.pop(subject, None)
+
+    def _forget_old(self, now_s: float) -> None:
+        """Forget subjects that could have been tried long ago and were not."""
+        while self._next:
+            subject, (due_at_s, _) = next(iter(self._next.items()))
+            if now_s - due_at_s <= self._longest_s:
+                return
+            self.forget(subject)

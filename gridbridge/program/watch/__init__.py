@@ -1,1 +1,0 @@
-"""Query clusters regularly, and receive pushed job ends."""

@@ -1,1 +1,0 @@
-"""Background threads for slow calls, and back-off after failures."""

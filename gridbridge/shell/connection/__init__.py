@@ -1,1 +1,0 @@
-"""Persistent ssh connections; the only folder that imports paramiko."""

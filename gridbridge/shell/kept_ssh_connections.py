@@ -1,0 +1,231 @@
+"""Keeps one ssh connection for each login, and runs each request in a new channel.
+
+A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing. Long-running
+programs use this module.
+"""
+
+import logging
+import select
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import paramiko
+from paramiko import SSHException
+
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell.paramiko_login import (
+    LoginWithSshConfig,
+    connect_with_paramiko,
+    openssh_message_for_error,
+    read_ssh_config_of_login,
+)
+from gridbridge.shell.retry import retry_once
+from gridbridge.shell.program_runs import ANSWER_BYTES, SIGKILL, CompletedProgram
+from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
+
+CHUNK_BYTES = 65536
+GRACE_S = 1.0
+QUIET_S = 1.0  # a listener gets b"" after this silence
+# paramiko raises RuntimeError if no thread for a connection or time limit can start.
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
+CHANNELS = 4  # concurrent channels of a connection; default MaxSessions is 10 (sshd_config(5))
+
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failures
+
+
+@dataclass(slots=True)
+class SshLoginConnection:
+    """The ssh connection of one login; the client is None while no connection is open."""
+
+    client: paramiko.SSHClient | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    channels: threading.Semaphore = field(default_factory=lambda: threading.BoundedSemaphore(CHANNELS))
+
+
+class StaleSshConnection(SSHException):
+    """Raised when a kept connection was lost before anything of a request was sent."""
+
+
+class KeptSshConnections(OpenSshClient):
+    """The open ssh connections of a process; any thread may use them."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, ...], SshLoginConnection] = {}
+
+    def carry(
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
+    ) -> tuple[CompletedProgram, bool]:
+        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
+
+        A connection that fails is closed, and the next request opens a new one. The remote side
+        kills its command at the time limit and gets one more second to report that.
+        """
+        configured_login = read_ssh_config_of_login(login)
+        if configured_login.is_by_client:
+            return super().carry(login, token, request, timeout_s, most_bytes)
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
+        deadline = time.monotonic() + timeout_s + GRACE_S
+        if not line.channels.acquire(timeout=timeout_s):
+            return _failed(b""), True
+        try:
+            return _ask(line, configured_login, request, deadline, most_bytes)
+        except OverflowError as error:
+            raise ProgramOutputTooLong((CLIENT,), most_bytes, login.host) from error
+        finally:
+            line.channels.release()
+
+    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
+        """Run a remote command with a text as input; yield its output, b"" once a second.
+
+        The command runs until the caller stops listening, which closes its standard input. Raises
+        HostNotReached without a connection, CommandFailed when the command or the connection ends.
+        """
+        configured_login = read_ssh_config_of_login(login)
+        if configured_login.is_by_client:
+            raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
+        try:
+            channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
+        except TROUBLES as error:
+            raise HostNotReached((CLIENT,), FAILED, stderr=openssh_message_for_error(error)) from error
+        with channel:
+            channel.sendall(text)
+            yield from _chunks(channel)
+
+
+def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
+    channel.settimeout(QUIET_S)
+    while True:
+        try:
+            chunk = channel.recv(CHUNK_BYTES)
+        except TimeoutError:
+            yield b""
+            continue
+        if not chunk:
+            why = channel.recv_stderr(CHUNK_BYTES) if channel.recv_stderr_ready() else b"it ended"
+            raise CommandFailed((CLIENT,), FAILED, b"", why)
+        yield chunk
+
+
+def _ask(
+    line: SshLoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
+) -> tuple[CompletedProgram, bool]:
+    try:
+        channel = _channel(line, login, deadline)
+    except TROUBLES as error:
+        _drop(line)
+        return _failed(openssh_message_for_error(error)), True
+    try:
+        return _exchange(channel, request, deadline, most_bytes), False
+    except TROUBLES as error:
+        _drop(line)
+        return _failed(openssh_message_for_error(error)), False
+    finally:
+        channel.close()
+
+
+def _channel(
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
+) -> paramiko.Channel:
+    """Open a channel with the remote shell in it; nothing of a request is sent yet.
+
+    A kept connection may have been closed by the remote host, for instance by a restart of sshd.
+    """
+    return retry_once(partial(_open, line, configured_login, deadline, command), StaleSshConnection)
+
+
+def _open(
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
+) -> paramiko.Channel:
+    transport, is_new = _transport(line, configured_login, deadline)
+    try:
+        channel = transport.open_session(timeout=_left_s(deadline))
+        channel.settimeout(_left_s(deadline))
+        with _closed_at(deadline, channel):
+            channel.exec_command(command)  # paramiko itself sets no timeout
+    except TROUBLES as error:
+        if is_new or transport.is_active():
+            raise
+        raise StaleSshConnection(str(error)) from error
+    return channel
+
+
+def _transport(
+    line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
+) -> tuple[paramiko.Transport, bool]:
+    """Return the connection, and whether it was opened for this request."""
+    with line.lock:
+        transport = line.client.get_transport() if line.client else None
+        is_new = transport is None or not transport.is_active()
+        if is_new:
+            _close(line)
+            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _left_s(deadline)))
+            transport = line.client.get_transport()
+    assert transport
+    return transport, is_new
+
+
+@contextmanager
+def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
+    """Close a channel at the deadline; a reader of the channel then gets an error."""
+
+    def close() -> None:
+        with suppress(EOFError, OSError):  # the connection may already be lost
+            channel.close()
+
+    watch = threading.Timer(_left_s(deadline), close)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
+    """Send a request and read both outputs to their ends; OverflowError beyond the byte limit."""
+    channel.sendall(request)
+    channel.shutdown_write()
+    stdout, stderr = bytearray(), bytearray()
+    poll = select.poll()
+    poll.register(channel.fileno(), select.POLLIN)
+    while not (channel.eof_received or channel.closed) or _is_ready(channel):
+        if not _is_ready(channel) and not poll.poll(_left_s(deadline) * 1000):
+            raise TimeoutError("no answer in time")
+        if channel.recv_ready():
+            stdout += channel.recv(CHUNK_BYTES)
+        if channel.recv_stderr_ready():
+            stderr += channel.recv_stderr(CHUNK_BYTES)
+        if len(stdout) + len(stderr) > most_bytes:
+            raise OverflowError
+    return CompletedProgram((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
+
+
+def _is_ready(channel: paramiko.Channel) -> bool:
+    return channel.recv_ready() or channel.recv_stderr_ready()
+
+
+def _drop(line: SshLoginConnection) -> None:
+    with line.lock:
+        _close(line)
+
+
+def _close(line: SshLoginConnection) -> None:
+    if line.client:
+        line.client.close()
+        line.client = None
+
+
+def _left_s(deadline: float) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("no answer in time")
+    return left_s
+
+
+def _failed(words: bytes) -> CompletedProgram:
+    return CompletedProgram((CLIENT,), FAILED if words else -SIGKILL, b"", words)

@@ -1,0 +1,300 @@
+"""Logs in by ssh with paramiko under the rules of OpenSSH's client.
+
+Only the person's own key files are used, no ssh agent, and unknown hosts are refused. ~/.ssh/config
+and both known_hosts files are read.
+"""
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
+from paramiko.hostkeys import InvalidHostKey
+from gridbridge.errors import HostNotReached, describe_error
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell import safe_files
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
+from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
+
+
+SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for ssh_failure_advice
+MOST_BYTES = 1 << 20  # largest ~/.ssh/config, largest key file
+MOST_OF_HOSTS = 16 << 20  # largest ~/.ssh/known_hosts
+UNKNOWN = b"Host key verification failed"
+DENIED = b"Permission denied"
+THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
+CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginWithSshConfig:
+    """A login together with the settings of the person's ~/.ssh/config."""
+
+    login: SshLogin
+    home: str
+    uid: int
+    settings: Mapping[str, str | list[str]]  # the host's options in ~/.ssh/config, ssh_config(5)
+    is_by_client: bool = False  # whether the settings need OpenSSH's client
+
+
+def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
+    """Read the ssh files of the person whose key is used; root may use another person's key."""
+    is_other = login.person and not os.geteuid()
+    try:
+        account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        why = f"no account {login.person} here".encode()
+        raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
+    settings: dict[str, str | list[str]] = {"user": account.pw_name}
+    host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
+    return LoginWithSshConfig(
+        login=login,
+        home=account.pw_dir,
+        uid=account.pw_uid,
+        settings=settings | (host_settings or {}),
+        is_by_client=host_settings is None or any(word in host_settings for word in THROUGH),
+    )
+
+
+def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
+    """Return a host's settings in an ssh_config file; None if its conditions could run a program.
+
+    paramiko would run the program of a `Match exec` as the current account (ssh_config(5)).
+    """
+    text = ""
+    try:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", opener=safe_files.open_regular_without_blocking) as file:
+                text = file.read(MOST_BYTES)
+        return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
+    except (SSHException, OSError, ValueError) as error:
+        raise HostNotReached((CLIENT,), FAILED, stderr=f"{path}: {describe_error(error)}".encode()) from error
+
+
+def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
+    """Log in with paramiko; raises SSHException or OSError (see openssh_message_for_error)."""
+    keys = _keys(configured_login)
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    if os.path.exists(SITE_KNOWN_HOSTS):
+        _trust(client, SITE_KNOWN_HOSTS)
+    own = f"{configured_login.home}/.ssh/known_hosts"
+    if _is_usable(own, configured_login.uid, MOST_OF_HOSTS):
+        _trust(client, own)
+    try:
+        client.connect(
+            str(configured_login.settings["hostname"]),
+            port=int(configured_login.login.port or str(configured_login.settings.get("port", 22))),
+            username=configured_login.login.user or str(configured_login.settings["user"]),
+            key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=limit_s,
+            banner_timeout=limit_s,
+            auth_timeout=limit_s,
+        )
+    except BaseException as error:
+        lacks_key = not keys and _has_met(client, error)
+        client.close()
+        if lacks_key:  # paramiko has no exception for a missing key
+            raise AuthenticationException("no key") from error
+        raise
+    transport = client.get_transport()
+    assert transport
+    transport.set_keepalive(ALIVE_S)
+    return client
+
+
+def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
+    """Say whether the key exchange succeeded, so that only authentication can have failed."""
+    transport = client.get_transport()
+    is_agreed = transport is not None and transport.initial_kex_done
+    is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (CHANGED, UNKNOWN)
+    return is_agreed and not is_doubted
+
+
+def _trust(client: paramiko.SSHClient, path: str) -> None:
+    try:
+        client.load_system_host_keys(path)
+    except InvalidHostKey as error:
+        raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
+
+
+def _keys(configured_login: LoginWithSshConfig) -> list[str]:
+    usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
+    identity_files = configured_login.settings.get("identityfile", [])
+    return [path for path in (*identity_files, *usual) if _is_usable(path, configured_login.uid, MOST_BYTES)]
+
+
+def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
+    """Say whether a path is a regular file that the account itself can read.
+
+    Root reads the file for the account, which could have put a FIFO or a symlink to root's key at
+    that path.
+    """
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_read(facts, uid)
+
+
+def _may_read(facts: os.stat_result, uid: int) -> bool:
+    if os.geteuid() or not uid:  # the kernel checks the permission itself
+        return True
+    account = pwd.getpwuid(uid)
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    right = stat.S_IRGRP if facts.st_gid in groups else stat.S_IROTH
+    return bool(facts.st_mode & (stat.S_IRUSR if facts.st_uid == uid else right))
+
+
+def openssh_message_for_error(error: Exception) -> bytes:
+    """Return OpenSSH's message for a paramiko error, as ssh_failure_advice expects it."""
+    if isinstance(error, BadHostKeyException):
+        return CHANGED
+    if isinstance(error, AuthenticationException):
+        return DENIED
+    if "not found in known_hosts" in str(error):  # message of paramiko's RejectPolicy
+        return UNKNOWN
+    return describe_error(error).encode()
+
+
+CHUNK_BYTES = 65536
+MOST_OUTPUT_BYTES = 1 << 20  # most output of a command
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
+LATE = b"no answer in time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMachineLogin:
+    """The ssh address, host key, user and key file of a new machine."""
+
+    address: str
+    host_key: str  # host key as in known_hosts, without the host
+    user: str
+    key_file: str
+    port: int = 22
+
+    @property
+    def known_as(self) -> str:
+        """The name of the machine's host key, as in known_hosts."""
+        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+
+
+@contextmanager
+def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
+    """Log in by ssh; SshAccessRejected for another host key, HostNotReached if all logins fail."""
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.get_host_keys().add(machine.known_as, *_key(machine))
+    try:
+        _connect(client, machine)
+        yield client
+    finally:
+        client.close()
+
+
+def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
+    try:
+        client.connect(
+            machine.address,
+            port=machine.port,
+            username=machine.user,
+            key_filename=machine.key_file,
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=CONNECT_S,
+            banner_timeout=CONNECT_S,
+            auth_timeout=CONNECT_S,
+        )
+    except BadHostKeyException as error:
+        raise _refused(machine) from error
+    except AuthenticationException as error:
+        raise _not_reached(machine, openssh_message_for_error(error)) from error
+    except TROUBLES as error:
+        if openssh_message_for_error(error) in (CHANGED, UNKNOWN):
+            raise _refused(machine) from error
+        raise _not_reached(machine, openssh_message_for_error(error)) from error
+
+
+def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
+    """Run a remote command that reads a text; return its output.
+
+    Raises CommandFailed unless the command ends with 0 in time. The connection is closed at the
+    time limit, whatever the machine answers.
+    """
+    transport, deadline = client.get_transport(), time.monotonic() + limit_s
+    if transport is None:
+        raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
+    output, status = bytearray(), None
+    try:
+        with _closed_after(limit_s, transport):
+            channel = transport.open_session(timeout=limit_s)
+            channel.set_combine_stderr(True)
+            channel.exec_command(command)  # paramiko itself sets no timeout
+            channel.sendall(text)
+            channel.shutdown_write()
+            _read(channel, output)
+            status = channel.recv_exit_status()
+    except TROUBLES as error:
+        why = openssh_message_for_error(error)
+        raise CommandFailed((CLIENT,), None, bytes(output), why, transient=True) from error
+    if time.monotonic() >= deadline and status != 0:
+        raise CommandFailed((CLIENT,), None, bytes(output), LATE, transient=True)
+    if status != 0:
+        raise CommandFailed((CLIENT,), status, bytes(output))
+    return bytes(output)
+
+
+@contextmanager
+def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
+    """Close a connection at the time limit, which wakes any thread that waits for it."""
+    late = threading.Timer(limit_s, transport.close)
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
+def _read(channel: paramiko.Channel, output: bytearray) -> None:
+    """Read a channel to its end; ProgramOutputTooLong beyond the limit."""
+    while chunk := channel.recv(CHUNK_BYTES):
+        output += chunk
+        if len(output) > MOST_OUTPUT_BYTES:
+            raise ProgramOutputTooLong((CLIENT,), MOST_OUTPUT_BYTES)
+
+
+def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
+    """Parse the reported host key; SshAccessRejected if it is missing or malformed."""
+    try:
+        entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
+    except (InvalidHostKey, SSHException) as error:  # invalid base64, truncated keys
+        raise _refused(machine) from error
+    if not machine.host_key or entry is None or entry.key is None:
+        raise _refused(machine)
+    return entry.key.get_name(), entry.key
+
+
+def _refused(machine: NewMachineLogin) -> SshAccessRejected:
+    wrong = f"{machine.address} does not show the host key that its provider told"
+    return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
+
+
+def _not_reached(machine: NewMachineLogin, why: bytes) -> HostNotReached:
+    message = f"{machine.user}@{machine.address}: ".encode() + why
+    return HostNotReached((CLIENT,), FAILED, stderr=message)

@@ -1,0 +1,107 @@
+"""A pool of ssh sessions that the threads of a short program share.
+
+OpenSSH clients log in while the program loads its modules. Loading paramiko would take longer than
+such a login. A second session for one login is opened only if the first is busy.
+"""
+
+import time
+from contextlib import suppress
+from queue import Empty, LifoQueue
+from gridbridge.errors import HostNotReached, ProgramNotStarted
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.ssh import OpenSshClient
+from gridbridge.shell.ssh_session import SshSessionsOfProgram
+from collections.abc import Iterator
+from threading import Lock
+from typing import TYPE_CHECKING
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.ssh import OpenSshClient
+
+
+if TYPE_CHECKING:
+    from gridbridge.shell.kept_ssh_connections import KeptSshConnections
+
+
+PATIENCE_S = 1.0  # longest wait for an idle session; a new login takes 0.1 s of CPU on both hosts
+
+Account = tuple[str, str, str, str]
+
+
+class IdleSshSessions(OpenSshClient):
+    """The idle ssh sessions of each login, and the logins that timed out."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
+        self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
+
+    def begin(self, login: SshLogin) -> None:
+        """Start a client's login in the background; the first request uses the session."""
+        idle = self._sessions(login)
+        session = idle.get()
+        with suppress(ProgramNotStarted, HostNotReached):
+            session.begin(login)
+        idle.put(session)
+
+    def carry(
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
+    ) -> tuple[CompletedProgram, bool]:
+        """Run a request over an idle session; say how it ended, and whether nothing was sent.
+
+        After a timeout every further request to the same login fails at once.
+        """
+        deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
+        if silence := self._silences.get(_account(login)):
+            return silence
+        try:
+            session = idle.get(timeout=min(PATIENCE_S, timeout_s))
+        except Empty:  # all sessions are in use, perhaps by hanging requests
+            session = SshSessionsOfProgram()
+        try:
+            rest_s = max(0.0, deadline - time.monotonic())
+            ended = session.carry(login, token, request, rest_s, most_bytes)
+        finally:
+            idle.put(session)
+        if time.monotonic() >= deadline:
+            self._silences[_account(login)] = ended
+        return ended
+
+    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
+        return self._idle.setdefault(_account(login), _one_session())
+
+
+def _account(login: SshLogin) -> Account:
+    return login.host, login.port, login.user, login.person
+
+
+def _one_session() -> "LifoQueue[SshSessionsOfProgram]":
+    sessions: LifoQueue[SshSessionsOfProgram] = LifoQueue()
+    sessions.put(SshSessionsOfProgram())
+    return sessions
+
+
+class LazyKeptSshConnections(OpenSshClient):
+    """Carries requests as KeptSshConnections does, which it loads when needed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._connections: KeptSshConnections | None = None
+
+    def carry(
+        self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
+    ) -> tuple[CompletedProgram, bool]:
+        """Run a request in the remote shell over a kept connection."""
+        return self._loaded().carry(login, token, request, timeout_s, most_bytes)
+
+    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
+        """Run a remote command with a text as its input; yield its output."""
+        return self._loaded().listen(login, command, text)
+
+    def _loaded(self) -> "KeptSshConnections":
+        with self._lock:
+            if self._connections is None:
+                from gridbridge.shell.kept_ssh_connections import KeptSshConnections
+
+                self._connections = KeptSshConnections()
+            return self._connections

@@ -1,0 +1,424 @@
+"""Plans and applies `gridbridge setup` of this host, of transfer queues, and of their order (seq_no)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.decisions.site import (
+    service_fault_findings,
+    account_and_file_findings,
+    transfer_queue_findings,
+)
+from gridbridge.decisions.site import transfer_queue_setup_findings as decisions
+from gridbridge.decisions.site.account_and_file_findings import UNSEEN
+from gridbridge.decisions.site.running_site_findings import stage_dir_finding
+from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_transfer_queue
+from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.qconf_attributes import is_transfer_queue
+from gridbridge.model.site.setup_findings_and_edits import (
+    CellQconfSettings,
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+    WantedTransferQueue,
+)
+from gridbridge.shell import local_host_facts
+from gridbridge.site import configuration_wait
+from gridbridge.site import setup_edits as changes
+from gridbridge.site.site_inspection import inspect_local_host
+from gridbridge.site.site_inspection import inspect_ssh_stage_dirs
+from gridbridge.site.transfer_queue_request import (
+    TransferQueueRequest,
+    complete_queue_request,
+    home_queue_setup_adapter,
+    refuse_setup_of_embedded_site,
+    remote_setup_adapter,
+)
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.site import transfer_queue_order
+from gridbridge.errors import StateError
+from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
+from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+)
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
+from gridbridge.shell.clock import Clock
+from gridbridge.site import setup_edits as changes
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
+from gridbridge.state import published_json
+
+
+AWAITED = "the service takes gridbridge.toml, if one runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupStep:
+    """One edit of a set-up: its description, its shell line, and how to undo it."""
+
+    what: str
+    line: str
+    environment: str  # shell line that selects the step's cell; empty: any cell
+    where: str
+    edit: SetupEdit
+    undo: tuple[SharedSettingUndo, ...] = ()
+
+
+def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+    """Return the steps that make a transfer queue's missing parts, in order."""
+    request = complete_queue_request(policy, options)
+    situation = _own_situation(policy, request)
+    findings = (
+        *transfer_queue_findings.queue_section_findings(policy, request),
+        *decisions.transfer_setup_findings(situation),
+    )
+    return setup_steps_of_findings(policy, require_correctable_findings(findings))
+
+
+def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
+    """Return warnings about a transfer queue that no step of setup can correct."""
+    request = complete_queue_request(policy, options)
+    stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
+    findings = (
+        transfer_queue_findings.user_spool_limit_finding(
+            policy, transfer_queue_findings.total_transfer_slots(policy, request)
+        ),
+        *(stage_dir_finding(name, stage) for name, stage in stages),
+    )
+    return tuple(map(_warning, (finding for finding in findings if finding.state != FindingSeverity.OK)))
+
+
+def _warning(finding: CheckFinding) -> str:
+    lines = "; ".join(edit.value for edit in finding.mend)
+    suffix = f"; on {finding.where}: {lines}" if lines else ""
+    return f"{finding.item}: {finding.found}; {finding.right} ({finding.hint}){suffix}"
+
+
+def why_new_queue_stays_closed(options: TransferQueueRequest) -> str:
+    """Say why a new queue on this host stays closed until its service reads the new file."""
+    return (
+        configuration_wait.configuration_lag_reason()
+        if options.host in (None, local_host_facts.this_host_name())
+        else ""
+    )
+
+
+def plan_transfer_queue_removal(
+    policy: Policy, options: TransferQueueRequest, warn: Callable[[str], None]
+) -> tuple[SetupStep, ...]:
+    """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
+
+    If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is
+    removed, and a warning says that the remote cluster was not changed.
+    """
+    request = complete_queue_request(policy, options, must_exist=True)
+    situation = _own_situation(policy, request, warn)
+    siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
+    if siblings and request.queue not in {*siblings, *situation.home.queues}:
+        raise GridbridgeError(f"no queue {request.queue}; to {options.cluster} lead: {', '.join(siblings)}")
+    if used := _slots_used(policy, request):
+        reason = f"jobs are in {used} of its slots; qmod -d {request.queue}, then wait or qdel them"
+        warn(f"queue {request.queue} can't be removed yet: {reason}")
+    return _removal(policy, situation)
+
+
+def _slots_used(policy: Policy, request: WantedTransferQueue) -> int:
+    home = configured_cluster_address(policy, request.home)
+    instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
+    return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
+
+
+def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+    """Return the steps for the remains of a transfer queue after its removal."""
+    request = complete_queue_request(policy, options, must_exist=True)
+    return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
+
+
+def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
+    edits = [
+        *transfer_queue_removal_edits(situation, changes.read_former_settings()),
+        *transfer_queue_findings.queue_section_removal_edits(policy, situation.wanted),
+    ]
+    return setup_steps_of_edits(policy, edits)
+
+
+def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
+    """Turn edits into steps with a description of each edit."""
+    return tuple(_step(policy, edit, _named(edit)) for edit in edits)
+
+
+def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return the steps that this host needs; refuse if not all files are visible."""
+    refuse_setup_of_embedded_site(policy)
+    findings = account_and_file_findings.transfer_host_findings(inspect_local_host(policy), policy.site)
+    for finding in findings:
+        if finding.found == UNSEEN:
+            raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
+    return setup_steps_of_findings(policy, findings)
+
+
+def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
+    """Apply the steps in order; stop at the first failure. A repeated run continues there."""
+    for step in steps:
+        if step.where:
+            raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
+        changes.record_former_settings(step.undo)
+        _make(step, policy)
+        report(step)
+
+
+def _make(step: SetupStep, policy: Policy) -> None:
+    try:
+        changes.run_setup_edit(step.edit, policy)
+    except CommandFailed as error:
+        raise GridbridgeError(f"{step.what}: {error.words}") from error
+
+
+def setup_step_without_undo(step: SetupStep) -> SetupStep:
+    """Return a step without undo information, for callers that record former values themselves."""
+    return replace(step, undo=())
+
+
+def delete_unneeded_former_settings(policy: Policy) -> None:
+    """Delete the record of former settings if no transfer queue is left."""
+    home = configured_cluster_address(policy, policy.site.cluster)
+    if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
+        changes.delete_former_settings()
+
+
+def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
+    """Turn findings into steps; an edit that occurs twice is made once, at its last place."""
+    steps_by_edit: dict[SetupEdit, SetupStep] = {}
+    for finding in findings:
+        if finding.state == FindingSeverity.OK:
+            continue
+        for edit in finding.mend:
+            steps_by_edit.pop(edit, None)
+            text = f"{finding.item}: {finding.found} -> {finding.right}"
+            text = AWAITED if edit == service_fault_findings.AWAIT_RELOAD_EDIT else text
+            steps_by_edit[edit] = replace(
+                _step(policy, edit, text),
+                where=finding.where,
+                undo=tuple(undo for undo in finding.undo if undo.done == edit),
+            )
+    return tuple(steps_by_edit.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeTransferQueueSettings:
+    """The home cluster's settings for the transfer queues of a host."""
+
+    setup: CellQconfSettings
+    slots: Mapping[str, int]  # slots of each queue on the host
+
+
+def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
+    """Read the home cluster's settings for a transfer queue.
+
+    CommandFailed or StateError without an answer.
+    """
+    home = configured_cluster_address(policy, policy.site.cluster)
+    makes = home_queue_setup_adapter(home)
+    return HomeTransferQueueSettings(
+        setup=makes.read_home_setup(home, of_host), slots=makes.count_slots_on_host(home, of_host)
+    )
+
+
+def read_transfer_queue_setup(
+    policy: Policy,
+    request: WantedTransferQueue,
+    home: HomeTransferQueueSettings,
+    unheard: Callable[[str], None] | None = None,
+) -> TransferSetupSituation:
+    """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
+
+    With `unheard`, no error is raised: `unheard` is called with the reason, and the cell counts as
+    empty.
+    """
+    slots = dict(home.slots)
+    slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
+    try:
+        remote = _away(policy, request, home.setup)
+    except GridbridgeError as error:
+        if unheard is None:
+            raise
+        unheard(f"{request.remote} was not asked and nothing is changed there: {error}")
+        remote = CellQconfSettings.bare("", {})
+    return TransferSetupSituation(
+        wanted=request,
+        home=home.setup,
+        away=remote,
+        gids=local_host_facts.all_group_ids(),
+        execd=local_host_facts.find_root_daemon("sge_execd")
+        if request.host == local_host_facts.this_host_name()
+        else None,
+        other_slots=sum(count for queue, count in slots.items() if queue != request.queue),
+    )
+
+
+def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings) -> CellQconfSettings:
+    """Read the remote cluster's settings for a transfer queue."""
+    remote = configured_cluster_address(policy, request.remote)
+    return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
+
+
+def _own_situation(
+    policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
+) -> TransferSetupSituation:
+    """Read both cells' settings; refuse a queue that the site made without gridbridge."""
+    keep_ssh_connections_open(policy)
+    situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
+    if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
+        raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
+    return situation
+
+
+def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
+    """Return the findings; refuse if setup has no edit that corrects a finding."""
+    listed = tuple(findings)
+    hopeless = (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend)
+    for finding in hopeless:
+        raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
+    return listed
+
+
+def _named(edit: SetupEdit) -> str:
+    """Describe an edit of a set-up that belongs to no finding."""
+    words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
+    if edit.verb == SetupEditVerb.SHELL and edit.name:
+        return f"take away {edit.name}"
+    if edit.verb == SetupEditVerb.SHELL:
+        return "wait until nothing is left of it" if edit.cell else "take the section out"
+    return " ".join(word for word in words if word)
+
+
+def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
+    return SetupStep(
+        what=text,
+        line=changes.setup_edit_command(edit),
+        environment=changes.cell_environment_line_for_edit(edit, policy),
+        where="",
+        edit=edit,
+    )
+
+
+ATTRIBUTE = "seq_no"
+
+
+def plan_queue_sequence_numbers(
+    policy: Policy, folder: str = PUBLISHED, former: str = ORDERED
+) -> tuple[SetupStep, ...]:
+    """Return the steps that change sequence numbers, with a reason for each queue's number."""
+    order = policy.site.queue_order
+    queue_offers = queues_with_cluster_load(policy, folder)
+    if order is QueueOrder.SEQ_NO:
+        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former(former))
+    else:
+        changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
+    return setup_steps_of_findings(policy, (_finding(policy, change) for change in changed))
+
+
+def check_queue_order(
+    policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
+) -> Iterator[CheckFinding]:
+    """Check whether the configured order is set up; a single queue has no order.
+
+    Only root can read the queues' original numbers.
+    """
+    queue_offers = tuple(_offers(policy, queues, folder))
+    with suppress(OSError, StateError):
+        if len(queue_offers) > 1:
+            yield transfer_queue_order.queue_order_finding(queue_offers, policy.site.queue_order, _former(former))
+
+
+def _former(path: str) -> dict[str, int]:
+    """Return the queues' original numbers, from before any set-up."""
+    return {change.undo.name: int(change.undo.value) for change in changes.read_former_settings(path)}
+
+
+def apply_queue_sequence_numbers(
+    steps: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None], former: str = ORDERED
+) -> None:
+    """Apply the steps; original numbers are recorded until they are restored."""
+    is_back = policy.site.queue_order is QueueOrder.SEQ_NO
+    if not is_back:
+        changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
+    plain = [setup_step_without_undo(step) for step in steps]
+    apply_setup_steps(plain, policy, report)
+    if is_back:
+        changes.delete_former_settings(former)
+
+
+def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
+    """Return the existing transfer queues with their clusters' last answers to the service.
+
+    CommandFailed if home does not answer.
+    """
+    home = configured_cluster_address(policy, policy.site.cluster)
+    return tuple(_offers(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
+
+
+def _offers(
+    policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
+) -> Iterator[TransferQueueWithClusterLoad]:
+    """Yield the configured transfer queues that exist in the home cell."""
+    heard = {cluster.cluster: cluster for cluster in published_json.read_published_cluster_status(folder)}
+    stale = timedelta(seconds=2 * policy.poller.stale_s)
+    now = Clock().now()
+    for name, queue in sorted(policy.queues.items()):
+        if name in queues:
+            number = queues[name].get(ATTRIBUTE, "")
+            yield _offer(policy, name, number, heard.get(queue.cluster), now - stale)
+
+
+def _offer(
+    policy: Policy, name: str, number: str, published: PublishedClusterAnswer | None, since: datetime
+) -> TransferQueueWithClusterLoad:
+    cluster = policy.queues[name].cluster
+    taken_at = published.taken_at if published else None
+    return TransferQueueWithClusterLoad(
+        queue=name,
+        cluster=cluster,
+        seq_no=int(number) if number.isdigit() else None,
+        is_heard=taken_at is not None and taken_at >= since,
+        pending=(published.pending or 0) if published else 0,
+        free_slots=(published.free_slots or 0) if published else 0,
+        slots=(published.slots or 0) if published else 0,
+        cost=policy.clusters[cluster].cost,
+    )
+
+
+def _finding(policy: Policy, change: RenumberedTransferQueue) -> CheckFinding:
+    edit, undo = (_edit(policy, change.queue, number) for number in (change.after, change.before))
+    return CheckFinding(
+        item=f"queue {change.queue}",
+        state=FindingSeverity.BROKEN,
+        found=f"{ATTRIBUTE} {change.before}",
+        right=f"{ATTRIBUTE} {change.after} ({change.why})",
+        mend=(edit,),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
+    )
+
+
+def _edit(policy: Policy, queue: str, number: int) -> SetupEdit:
+    return SetupEdit(
+        verb=SetupEditVerb.REPLACE,
+        cell=policy.site.cluster,
+        kind="queue",
+        name=queue,
+        attribute=ATTRIBUTE,
+        value=str(number),
+    )

@@ -1,0 +1,194 @@
+"""The tables of cluster queries: when each ran, a summary, and the last full snapshot."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from sqlalchemy import Boolean, Column, Float, LargeBinary, Table, and_, bindparam, delete, insert, select
+from gridbridge.state.column_types import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    PrintableTextColumn,
+    UtcTimeColumn,
+)
+from gridbridge.state.state_file import StateFile
+import json
+import zlib
+from collections.abc import Container
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
+
+
+SNAPSHOTS = Table(
+    "snapshots",
+    METADATA,
+    Column("id", COUNTED, primary_key=True),
+    Column("cluster", PrintableTextColumn, nullable=False),
+    Column("taken_at", UtcTimeColumn, nullable=False),
+    Column("ok", Boolean, nullable=False),
+    Column("took_s", Float, nullable=False),
+    Column("summary", JsonColumn, nullable=False),
+)
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("place", PrintableTextColumn, nullable=False),
+    Column("asked_at", UtcTimeColumn, nullable=False),
+    Column("every_s", Float, nullable=False),
+    Column("covers", PrintableTextColumn, nullable=False),
+    Column("trouble", PrintableTextColumn, nullable=False),
+    Column("digest", PrintableTextColumn, nullable=False),
+)
+CONTENTS = Table(
+    "answer_contents",
+    METADATA,
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("digest", PrintableTextColumn, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
+_ADD = insert(SNAPSHOTS)
+_DIGEST = select(CONTENTS.c.digest).where(CONTENTS.c.cluster == bindparam("cluster"))
+_LAST = (
+    select(ANSWERS, CONTENTS.c.content)
+    .outerjoin_from(
+        ANSWERS, CONTENTS, and_(ANSWERS.c.cluster == CONTENTS.c.cluster, ANSWERS.c.digest == CONTENTS.c.digest)
+    )
+    .where(ANSWERS.c.cluster == bindparam("cluster"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastClusterQueryResult:
+    """The last query result of a cluster, shared between programs."""
+
+    place: str  # program version and address of the query
+    asked_at: datetime
+    every_s: float  # interval of the next regular query; 0 for none
+    covers: frozenset[str] = frozenset()  # arrays submitted before the query
+    trouble: str = ""  # error of a failed query
+    content: bytes = b""  # encoded snapshot
+
+
+class ClusterQueryLogRows:
+    """Writes the log of cluster queries."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def record(
+        self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
+    ) -> None:
+        """Record a cluster query with its duration and a summary of the result."""
+        values = {"cluster": cluster, "taken_at": taken_at, "ok": ok}
+        values |= {"took_s": took.total_seconds(), "summary": summary}
+        self._database.execute(_ADD, values)
+
+    def forget(self, before: datetime) -> None:
+        """Delete the log entries of cluster queries from before a time."""
+        self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
+
+
+class LastClusterQueryRows:
+    """Reads and writes the last query result of each cluster."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
+        """Replace a cluster's last query result; the snapshot is written only if it has changed."""
+        digest = hashlib.sha256(answer.content).hexdigest()
+        of = {"cluster": cluster, "digest": digest}
+        head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
+        head |= {"covers": " ".join(sorted(answer.covers)), "trouble": answer.trouble}
+        with self._database.transaction():
+            stored = self._database.rows(_DIGEST, cluster=cluster)
+            if [row["digest"] for row in stored] != [digest]:
+                values = of | {"content": answer.content}
+                self._database.execute(self._database.upsert(CONTENTS), values)
+            self._database.execute(self._database.upsert(ANSWERS), of | head)
+
+    def find(self, cluster: str) -> LastClusterQueryResult | None:
+        """Return a cluster's last query result; None if the cluster was never queried."""
+        for row in self._database.rows(_LAST, cluster=cluster):
+            columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
+            covers, content = frozenset(row["covers"].split()), row["content"] or b""
+            return LastClusterQueryResult(**columns, covers=covers, content=content)
+        return None
+
+
+_QUICK = 1  # zlib level: similar rows compress well even at the fastest
+_COUNTS = ("pending", "free_slots", "besteffort_slots")
+_QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name != "state")
+
+
+def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
+    """Encode a cluster snapshot with the jobs of these ids."""
+    table = {name: getattr(snapshot, name) for name in _COUNTS}
+    table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
+    listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
+    table["jobs"] = {number: [_job_row(row) for row in rows] for number, rows in listed}
+    return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), _QUICK)
+
+
+def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
+    """Decode a cluster snapshot; raises an exception for invalid content."""
+    table = json.loads(zlib.decompress(content))
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(map(_queue, table["queues"])),
+        jobs={int(number): _jobs(int(number), rows) for number, rows in table["jobs"].items()},
+        **{name: table[name] for name in _COUNTS},
+    )
+
+
+def _queue_row(queue: QueueInstanceStatus) -> list[Any]:
+    return [_words(queue.state), *(getattr(queue, name) for name in _QUEUE)]
+
+
+def _queue(row: list[Any]) -> QueueInstanceStatus:
+    state, *values = row
+    return QueueInstanceStatus(state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
+
+
+def _job_row(job: JobListRow) -> list[Any]:
+    since_s = job.since.timestamp() if job.since else None
+    ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
+    return [ranges, since_s, _words(job.state), job.name, job.owner, job.queue, job.slots]
+
+
+def _jobs(number: int, rows: list[Any]) -> tuple[JobListRow, ...]:
+    return tuple(
+        JobListRow(
+            job_id=number,
+            tasks=tuple(range(*bounds) for bounds in ranges),
+            since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
+            state=_job_state(state),
+            name=name,
+            owner=owner,
+            queue=queue,
+            slots=slots,
+        )
+        for ranges, since_s, state, name, owner, queue, slots in rows
+    )
+
+
+@lru_cache(maxsize=256)
+def _job_state(words: str) -> JobState:
+    return JobState(*_read(words))
+
+
+def _words(state: StateFacts) -> str:
+    return f"{','.join(sorted(state.facts))} {state.text}"
+
+
+def _read(words: str) -> tuple[tuple[str, ...], str]:
+    facts, _, text = words.partition(" ")
+    return tuple(filter(None, facts.split(","))), text

@@ -1,0 +1,126 @@
+"""Column types of the state file's tables.
+
+A time is ISO 8601 text in UTC with microseconds: of fixed length, so that it sorts by time, exact,
+and readable with sqlite3(1). Each change of a table needs a migration (state/migrations).
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from string import printable
+from typing import Any
+from urllib.parse import quote, unquote
+
+from sqlalchemy import BigInteger, Dialect, Integer, MetaData, String, Text, TypeDecorator
+
+from gridbridge.model import transfer_message as key_value_lines, transfer_message
+from gridbridge.model.states import UNSEEN, JobState
+from gridbridge.model.transfer_message import TransferMessage
+
+_PLAIN = printable.replace("%", "")
+
+
+class UtcTimeColumn(TypeDecorator[datetime]):
+    """A time with a time zone, stored as text in UTC."""
+
+    impl = String(32)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        """Encode the time in UTC; ValueError without a time zone."""
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError(f"{value} has no time zone")
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        """Decode the time."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+class PrintableTextColumn(TypeDecorator[str]):
+    """Text as in messages: characters that are not printable ASCII become `%XX`.
+
+    People's texts may contain invalid UTF-8 (as surrogates) and NULs. SQLite or PostgreSQL would
+    refuse such text, which would stop the service.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Encode the text."""
+        return None if value is None else quote(value, safe=_PLAIN, errors="surrogatepass")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Decode the text."""
+        return None if value is None else unquote(value, errors="surrogatepass")
+
+
+class TransferMessageColumn(TypeDecorator[TransferMessage]):
+    """A message in the spool's format, of any length."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: TransferMessage | None, dialect: Dialect) -> str | None:
+        """Encode the message; a message without fields is empty text."""
+        return None if value is None else transfer_message.encode_transfer_message(value).decode("ascii")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> TransferMessage | None:
+        """Decode the message."""
+        if value is None:
+            return None
+        return (
+            TransferMessage(**key_value_lines.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS))
+            if value
+            else TransferMessage()
+        )
+
+
+class JobStateColumn(TypeDecorator[JobState]):
+    """A job's state: facts, a blank, text for people; empty while the job is not listed."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: JobState | None, dialect: Dialect) -> str | None:
+        """Encode the state."""
+        if value is None or not value.is_listed:
+            return None if value is None else ""
+        text = quote(value.text, safe=_PLAIN, errors="surrogatepass")
+        return f"{','.join(sorted(value.facts))} {text}"
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> JobState | None:
+        """Decode the state."""
+        if not value:
+            return None if value is None else UNSEEN
+        facts, _, text = value.partition(" ")
+        return JobState(facts.split(","), unquote(text, errors="surrogatepass"))
+
+
+def to_json_text(value: object) -> str:
+    """Return a value as JSON text; values unknown to JSON become strings."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+class JsonColumn(TypeDecorator[Mapping[str, object]]):
+    """JSON values of any shape."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
+        """Encode the value as JSON."""
+        return to_json_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Decode the JSON text."""
+        return None if value is None else json.loads(value)
+
+
+METADATA = MetaData()  # the tables of all imported modules
+
+# SQLite numbers rows automatically only for an INTEGER PRIMARY KEY.
+COUNTED = BigInteger().with_variant(Integer, "sqlite")

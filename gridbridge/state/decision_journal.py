@@ -1,0 +1,143 @@
+"""The decision journal: decisions with the inputs from which they can be replayed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from gridbridge.errors import GridbridgeError
+from gridbridge.state.state_file import StateFile
+from collections.abc import Mapping
+from datetime import datetime
+from sqlalchemy import Column, Executable, Integer, Table, Text, bindparam, delete, func, insert, or_, select
+from gridbridge.model.published_status_and_reports import JournalledProgramDecision
+from gridbridge.state.column_types import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    PrintableTextColumn,
+    UtcTimeColumn,
+    to_json_text,
+)
+from gridbridge.state.state_file import StateFile
+
+
+KEPT_BYTES = 64 << 20  # most bytes of all decisions; the oldest are deleted first
+ROWS = 100  # most transfers, tasks or nodes in one entry; the rest is counted
+MOST_TOLD = 20  # actions in an entry's sentence
+
+
+class InputsNotJournalled(GridbridgeError):
+    """A decision cannot be replayed, because the journal lacks some of its inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionJournalEntry:
+    """A decision for the journal, with its inputs as JSON values."""
+
+    at: datetime
+    program: str
+    sentence: str
+    inputs: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDecisionReplay:
+    """How the journalled decisions of a program are replayed and shown to people."""
+
+    name: str  # the program's name in the journal
+    replay: Callable[[Mapping[str, Any]], list[str]]  # stored inputs to action sentences
+    summarize: Callable[[Sequence[str]], list[str]] = list  # merges equal actions
+
+
+def make_journal_entry(
+    program: str,
+    at: datetime,
+    inputs: Mapping[str, object],
+    actions: Sequence[str],
+    sentences: Sequence[str] | None = None,
+) -> DecisionJournalEntry:
+    """Return a journal entry whose sentence lists the first 20 actions and counts the rest.
+
+    `sentences` are shorter texts of the actions for people.
+    """
+    sentences = actions if sentences is None else sentences
+    texts = [*sentences[:MOST_TOLD]]
+    texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []
+    stored = {**inputs, "actions": list(actions)}
+    return DecisionJournalEntry(at=at, program=program, sentence="; ".join(texts), inputs=stored)
+
+
+class DecisionJournal:
+    """The decision journal in a state file, for all programs that share the file."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._decisions = JournalledDecisionRows(database)
+
+    def keep(self, entry: DecisionJournalEntry) -> None:
+        """Store a decision in the journal; StateError if the disk is full."""
+        self._decisions.record(at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs)
+
+    def forget(self, before: datetime) -> None:
+        """Delete journalled decisions from before a time, and the oldest beyond 64 MB."""
+        self._decisions.forget(before, KEPT_BYTES)
+
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("id", COUNTED, primary_key=True),
+    Column("at", UtcTimeColumn, nullable=False),
+    Column("program", PrintableTextColumn, nullable=False),
+    Column("sentence", PrintableTextColumn, nullable=False),
+    Column("inputs", JsonColumn, nullable=False),
+)
+
+_DECISION = (DECISIONS.c.id.label("number"), *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")))
+_ONE = select(*_DECISION).where(DECISIONS.c.id == bindparam("number"))
+_LAST = select(*_DECISION).order_by(DECISIONS.c.id.desc()).limit(bindparam("count", type_=Integer))
+_SIZE = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
+_SIZES = select(DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
+_FORGET = delete(DECISIONS).where(
+    or_(
+        DECISIONS.c.at < bindparam("before"),
+        DECISIONS.c.id.in_(select(_SIZES.c.id).where(_SIZES.c.bytes > bindparam("most"))),
+    )
+)
+_ADD = insert(DECISIONS).values(
+    at=bindparam("of_at"),
+    program=bindparam("of_program"),
+    sentence=bindparam("of_sentence"),
+    inputs=bindparam("of_inputs", type_=Text),
+)
+
+
+class JournalledDecisionRows:
+    """Reads and writes the table of journalled decisions."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
+        """Insert a decision with its inputs into the journal.
+
+        The inputs are encoded before the transaction begins, because they may be large.
+        """
+        values = {"of_at": at, "of_program": program, "of_sentence": sentence}
+        values["of_inputs"] = to_json_text(inputs)
+        self._database.execute(_ADD, values)
+
+    def find(self, number: int) -> JournalledProgramDecision | None:
+        """Return the journalled decision of this number; None if it is not in the journal."""
+        decisions = self._select(_ONE, number=number)
+        return decisions[0] if decisions else None
+
+    def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
+        """Return the newest journalled decisions, oldest first."""
+        return self._select(_LAST, count=count)[::-1]
+
+    def forget(self, before: datetime, most_bytes: int) -> None:
+        """Delete journalled decisions from before a time, and the oldest beyond `most_bytes`."""
+        self._database.execute(_FORGET, {"before": before, "most": most_bytes})
+
+    def _select(self, query: Executable, **values: object) -> tuple[JournalledProgramDecision, ...]:
+        return tuple(JournalledProgramDecision(**row) for row in self._database.rows(query, **values))

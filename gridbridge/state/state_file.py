@@ -1,0 +1,289 @@
+"""The open state file: transactions, queries and changes for all groups of tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, RowMapping, Table, not_
+from gridbridge.errors import StateError
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection as Sqlite
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from gridbridge.errors import StateError
+from gridbridge.state.migrations import versions
+
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from sqlalchemy.dialects import postgresql, sqlite
+
+
+PORTION = 5000  # most rows in one change, which takes a tenth of a second
+
+
+class StateFile:
+    """The open state file, for one thread.
+
+    Classes such as CampaignRows are built over it. Each method is one transaction, unless
+    `transaction()` groups several methods. Methods raise StateError if the file cannot be read or
+    written. Then the whole transaction is rolled back, and the next transaction may succeed.
+    """
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._connection: Connection | None = None
+        self._group: ExitStack | None = None
+        self._failed = False
+
+    @classmethod
+    def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
+        """Open the state at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
+
+        With `is_unchanged` the state must exist with this program's schema, and each change fails.
+        Raises StateError for a newer schema, for a foreign file, and for a file that
+        cannot be written.
+        """
+        return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
+
+    def close(self) -> None:
+        """Close the state file."""
+        self._engine.dispose()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Group changes into one transaction that begins with the first change.
+
+        If one change fails, all are rolled back even if the caller continues, because SQLite itself
+        rolls back on a full disk.
+        """
+        if self._group is not None:
+            yield
+            return
+        with ExitStack() as group:
+            self._group = group
+            try:
+                yield
+            finally:
+                self._group = None
+
+    def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
+        """Return the rows of an SQL query."""
+        with self._begun() as connection, convert_database_errors(self._name):
+            return connection.execute(query, values).mappings().all()
+
+    def execute(
+        self, change: Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
+    ) -> CursorResult[Any]:
+        """Execute an SQL change, or the same change for each of several values."""
+        with self._begun() as connection, convert_database_errors(self._name):
+            try:
+                return connection.execute(change, values)
+            except OverflowError as error:  # a message may contain too large a number
+                raise StateError(f"{self._name}: {error}") from error
+
+    def execute_each(self, change: Executable, rows: Sequence[Mapping[str, object]]) -> None:
+        """Execute a change for many rows, in batches between which others can write.
+
+        Within an open transaction all batches belong to it. No rows change nothing.
+        """
+        for at in range(0, len(rows), PORTION):
+            self.execute(change, rows[at : at + PORTION])
+
+    def upsert(self, table: Table, unless: ColumnElement[bool] | None = None) -> Executable:
+        """Return a statement that inserts a row or replaces the row with its key.
+
+        Existing rows for which `unless` holds stay unchanged.
+        """
+        adding = _insertion(self._engine.dialect.name == "sqlite", table)
+        key = [column.name for column in table.primary_key]
+        names = (column.name for column in table.c)
+        changed = {name: adding.excluded[name] for name in names if name not in key}
+        where = None if unless is None else not_(unless)
+        return adding.on_conflict_do_update(index_elements=key, set_=changed, where=where)
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Join the open transaction, or begin one."""
+        if self._connection is None and self._group is not None:
+            self._group.enter_context(self._new())
+        if self._connection is None:
+            with self._new() as connection:
+                yield connection
+            return
+        self._refuse_failed()
+        try:
+            yield self._connection
+        except BaseException:
+            self._failed = True
+            raise
+
+    @contextmanager
+    def _new(self) -> Iterator[Connection]:
+        with convert_database_errors(self._name), self._engine.begin() as self._connection:
+            self._failed = False
+            try:
+                yield self._connection
+            finally:
+                self._connection = None
+            self._refuse_failed()
+
+    def _refuse_failed(self) -> None:
+        if self._failed:
+            raise StateError(f"{self._name}: nothing was kept, since a change failed before")
+
+
+def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Insert":
+    """Return the insert statement of the dialect, whose import is slow and so deferred."""
+    if is_sqlite:
+        from sqlalchemy.dialects.sqlite import insert
+
+        return insert(table)
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.insert(table)
+
+
+BUSY_S = 30  # longer than the longest transaction, deleting a day's transfers
+JOURNAL_BYTES = 4 << 20  # journal size that a large transaction leaves
+POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's own choice is psycopg2
+MIGRATIONS = "gridbridge.state:migrations"
+HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
+_VERSION = text("SELECT version_num FROM alembic_version")
+
+
+def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
+    """Open the state at `url`, created or migrated as needed; also return its name.
+
+    With `is_unchanged` the state must exist and cannot be changed.
+    """
+    with convert_database_errors("state"):
+        address = make_url(url)
+    is_file = address.get_backend_name() == "sqlite"
+    name = address.database or "" if is_file else address.render_as_string(hide_password=True)
+    engine = _engine(address, name, is_unchanged)
+    try:
+        with convert_database_errors(name), engine.begin() as connection:
+            (_require_head if is_unchanged else _migrate)(connection, name)
+    except StateError:
+        engine.dispose()
+        raise
+    return engine, name
+
+
+@contextmanager
+def convert_database_errors(name: str) -> Iterator[None]:
+    """Convert database errors to a StateError of one line."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
+
+
+def _engine(address: URL, name: str, is_unchanged: bool) -> Engine:
+    try:
+        if address.get_backend_name() == "sqlite":
+            return (_sqlite_reader if is_unchanged else _sqlite_engine)(address, name)
+        if address.get_backend_name() == "postgresql":
+            address = address.set(drivername=POSTGRESQL)
+        return create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
+    except ImportError as error:
+        raise StateError(f"{name}: {error}; it comes with gridbridge[postgresql]") from error
+    except SQLAlchemyError as error:
+        raise StateError(f"{name}: {error}") from error
+
+
+def _sqlite_engine(address: URL, path: str) -> Engine:
+    _create(path)
+    engine = create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _sqlite_reader(address: URL, path: str) -> Engine:
+    """Open an existing SQLite file read-only."""
+    if not os.path.exists(path):
+        raise StateError(f"{path}: not there yet")
+    reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
+    return create_engine(reading, connect_args={"timeout": BUSY_S})
+
+
+def _create(path: str) -> None:
+    """Create an empty file with mode 0600 if there is none.
+
+    SQLite gives its journal the same mode. An existing file is not opened here: closing it would
+    drop the locks that this process may hold on it (fcntl(2)).
+    """
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        raise StateError(f"{folder}: not writable")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _set_up(connection: Sqlite, _: object) -> None:
+    for setting in (
+        "journal_mode = PERSIST",
+        f"journal_size_limit = {JOURNAL_BYTES}",
+        "synchronous = FULL",  # commits survive a power cut
+    ):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock first; a later upgrade of a read lock would fail, not wait."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _migrate(connection: Connection, name: str) -> None:
+    """Migrate the schema to HEAD within the open transaction; refuse foreign schemas."""
+    version = _version(connection, name)
+    if version == HEAD:
+        return
+    if version > HEAD:
+        raise StateError(f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows")
+    from alembic import command, util  # the import takes 100 ms and is rarely needed
+
+    try:
+        command.upgrade(alembic_config(connection), "head")
+    except util.CommandError as error:
+        raise StateError(f"{name}: {error}") from error
+
+
+def _require_head(connection: Connection, name: str) -> None:
+    version = _version(connection, name)
+    if version != HEAD:
+        raise StateError(f"{name}: schema {version or 'none'} is not {HEAD}; whoever acts makes it")
+
+
+def _version(connection: Connection, name: str) -> str:
+    """Return the schema's version; empty for an empty database."""
+    inspector = inspect(connection)
+    if inspector.has_table("alembic_version"):
+        return str(connection.execute(_VERSION).scalar() or "")
+    if inspector.get_table_names():
+        raise StateError(f"{name}: not a state file of gridbridge")
+    return ""
+
+
+def alembic_config(connection: Connection) -> "Config":
+    """Return the Alembic configuration for this connection's transaction."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    config.attributes["connection"] = connection
+    return config
+
+
+__all__ = ["StateFile"]
