@@ -114,7 +114,9 @@ def plan(folder: Path) -> int:
         "large": NodePoolSection(slots=64, resources=QueueDefaultRequests(h_vmem="256G"), price=20),
     }
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
-    found = balancer_round_decision.decide_balance_plan(seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools)
+    found = balancer_round_decision.decide_balance_plan(
+        seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools
+    )
     assert found.add, found.verdict
     return found.figures.tasks // TASKS
 

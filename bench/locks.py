@@ -39,8 +39,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
     TaskMissingSince,
 )
-from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 

@@ -21,7 +21,7 @@ from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock

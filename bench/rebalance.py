@@ -21,8 +21,7 @@ from random import Random
 
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -32,9 +31,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
+    RebalanceMovePlan,
     RecentPlacementMoveTimes,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)

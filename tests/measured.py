@@ -39,8 +39,8 @@ from gridbridge.model.elastic.published_balance import (
     TasksEndedInMinute,
     minute_since_epoch,
 )
-from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer

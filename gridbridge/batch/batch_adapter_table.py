@@ -1,12 +1,12 @@
 """The abilities of batch systems, as Protocols that the adapters' modules fulfil (PEP 544).
 
-An adapter is two modules: `submit` has the calls of the hot programs, `status` the service's
-queries. This file has the abilities of every system and the optional ones that hot programs need;
-optional_adapter_protocols has the other abilities. Both files contain only annotations for mypy.
+An adapter is two modules: `submit` has the calls of the hot programs, `status` the service's queries. This file
+has the abilities of every system and the optional ones that hot programs need; optional_adapter_protocols has
+the other abilities. Both files contain only annotations for mypy.
 
 `Where` is the value by which an adapter reaches a cluster: a GridEngineCell, an OarServer, or an
-EmbeddedFolder. If it has a `login`, the clients run by ssh as another account, which then owns the
-jobs; nothing else differs (shell/ssh.py).
+EmbeddedFolder. If it has a `login`, the clients run by ssh as another account, which then owns the jobs;
+nothing else differs (shell/ssh.py).
 
 The systems differ, so these properties are not promised:
 
@@ -19,43 +19,58 @@ The systems differ, so these properties are not promised:
 * Jobs that can't be started wait in error state. In OAR such a job ends with a reason.
 """
 
-from collections.abc import Collection, Container, Iterable
-from typing import Protocol, TypeVar
-from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
-from gridbridge.model.job_request import JobRequest, JobSpec, Variant
-from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.states import JobState
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
 from gridbridge.batch.embedded import site as embedded_site
 from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.embedded import tasks as embedded_tasks
-from gridbridge.batch.gridengine import status as gridengine_records
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
-from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import site as gridengine_site
+from gridbridge.batch.gridengine import status as gridengine_records
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
-from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import oar_demand
-from gridbridge.batch.oar import status as oar_ends
+from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import site as oar_site
+from gridbridge.batch.oar import status as oar_ends
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
-from gridbridge.model.whole_configuration import ClusterKind
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job_request import JobRequest, JobSpec, Variant
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.policy import ClusterKind
+from gridbridge.model.states import JobState
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
-
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import BlockedJobReader, CampaignArrayEndReader, ClusterCheckFactsReader, ClusterDemandReader, HostTagStore, JobAccountingReader, JobAccountReader, JobEndWatcher, JobSubmissionExplainer, LocalTaskGuard, SshJobEndStream, TransferQueueLister, TransferQueueMaker, TransferRemoteClusterSetup, UserJobAlterer, UserJobRequestReader
+    from gridbridge.batch.optional_adapter_protocols import (
+        BlockedJobReader,
+        CampaignArrayEndReader,
+        ClusterCheckFactsReader,
+        ClusterDemandReader,
+        HostTagStore,
+        JobAccountingReader,
+        JobAccountReader,
+        JobEndWatcher,
+        JobSubmissionExplainer,
+        LocalTaskGuard,
+        SshJobEndStream,
+        TransferQueueLister,
+        TransferQueueMaker,
+        TransferRemoteClusterSetup,
+        UserJobAlterer,
+        UserJobRequestReader,
+    )
 
 
 Where = TypeVar("Where", contravariant=True)

@@ -8,15 +8,15 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.whole_configuration import (
+from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.key_settings import QueueDefaultRequests
+from gridbridge.model.policy import (
     ClusterKind,
     ClusterSection,
     JobEndPushKind,
+    Policy,
     RemoteJobClaimMechanism,
 )
-from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,

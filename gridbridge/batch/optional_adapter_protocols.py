@@ -15,17 +15,18 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
+from gridbridge.model.job_request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
     ClusterArrayLimits,
     FutureDatedJobEnd,
     JobEnd,
     JobRequestAndSubmitOptions,
+    JobRunAccounting,
     QueueJobAndUserRestrictions,
+    RemoteJobRunAccounting,
 )
-from gridbridge.model.job_request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.qconf_attributes import QconfSettings
-from gridbridge.model.jobs_and_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_name import TransferAttemptId

@@ -1,12 +1,10 @@
 """Parses Grid Engine's state letters: sge_status(5) and qstat(1).
 
-The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed one by one, so that
-a new combination keeps its facts. Hot programs load this module.
+The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed one by one, so that a new
+combination keeps its facts. Hot programs load this module.
 """
 
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.states import JobStateFact, QueueInstanceStateFact
-
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

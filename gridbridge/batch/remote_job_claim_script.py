@@ -41,7 +41,9 @@ def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int)
     """Return the sh lines that claim a person's job before it starts."""
     kind = claim_and_guard.split_claim(of)[0]
     if kind == claim_and_guard.FILE:
-        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{claim_and_guard.claim_key_file(of, uid)[0]}')}\n"
+        assignments = (
+            f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{claim_and_guard.claim_key_file(of, uid)[0]}')}\n"
+        )
     else:
         _, patience_s, account = route_says.split()
         name = claim_and_guard.claim_file_name(of, uid)

@@ -1,12 +1,13 @@
 """Writes the remote job's script: the values of one job, then the static wrapper job.sh.
 
-The script needs only sh on the remote side and no shared filesystem: it contains the user's script,
-arguments and environment, quoted by one function.
+The script needs only sh on the remote side and no shared filesystem: it contains the user's script, arguments
+and environment, quoted by one function.
+
+home_id.sh stands in for each command. The stand-ins lie in the wrapper's folder, which is first in the job's
+PATH.
 """
 
 from gridbridge.shell.program_runs import quote_for_sh
-from gridbridge.shell.program_runs import quote_for_sh
-
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
 FIRST = b"{ gb_write_script &&"  # the first line of job.sh that acts for the job itself

@@ -1,19 +1,18 @@
 """Groups of commands for click: full sentences in help, suggestions, modules loaded late."""
 
 import ast
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-import click
-import math
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
+
 import click
 from click.core import ParameterSource
+
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED

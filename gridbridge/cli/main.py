@@ -5,8 +5,7 @@ import logging
 import click
 
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import LazyCommandGroup
-from gridbridge.cli.command_groups_and_options import version_option
+from gridbridge.cli.command_groups_and_options import LazyCommandGroup, version_option
 
 MODULES = {
     "balance": "elastic.cli.balance_commands",

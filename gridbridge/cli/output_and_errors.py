@@ -1,26 +1,33 @@
 """The only place that prints: tables, JSON, and lines on standard output and error.
 
 A table is aligned text. On a terminal it has colour, and rich folds it to the width.
+
+Exit status: 0 done, 1 as the command documents, 2 an error (a line for each mistake), 130 interrupted, 141 the
+reader of the output went away.
 """
 
+import gc
 import json
+import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Literal, TextIO
-from gridbridge.errors import GridbridgeError, StandardOutputReaderGone, StandardOutputUnwritable
-import gc
-import logging
-import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Literal, TextIO
+
 import click
-from gridbridge.errors import GridbridgeError, ProgramNotStarted, StandardOutputReaderGone, describe_error
+
+from gridbridge.errors import (
+    GridbridgeError,
+    ProgramNotStarted,
+    StandardOutputReaderGone,
+    StandardOutputUnwritable,
+    describe_error,
+)
 from gridbridge.model.fixed_paths import ELSEWHERE
 from gridbridge.shell import log_rotation_and_quota
-
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 

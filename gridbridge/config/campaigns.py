@@ -2,8 +2,14 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.section_parsing import Table, format_toml_key, subtable_or_empty
-from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
+from gridbridge.config.section_parsing import (
+    NamedSections,
+    SectionGroupOfOneName,
+    Table,
+    UnnamedSection,
+    format_toml_key,
+    subtable_or_empty,
+)
 from gridbridge.model.campaigns.campaign_sections import (
     CampaignFailuresSection,
     CampaignRunnerSection,

@@ -15,17 +15,19 @@ from types import MappingProxyType
 from typing import Any
 
 from gridbridge.config import campaigns, elastic, rebalance, site_and_clusters, transfer
-from gridbridge.config.section_parsing import Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import (
     CapabilityConfigModule,
     SectionGroupOfOneName,
+    Table,
     drop_nameless_section_values,
     find_keys_above_sections,
     find_misplaced_keys,
+    format_toml_key,
+    subtable_or_empty,
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.shell import safe_files
 
 CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site_and_clusters, transfer, campaigns, elastic, rebalance)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, fields
 
 from gridbridge.config.section_parsing import (
     ConfigKeyProblem,
+    NamedSections,
+    SectionGroupOfOneName,
     Table,
+    UnnamedSection,
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,
     HOST_NAME,

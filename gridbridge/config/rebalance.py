@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from gridbridge.config.section_parsing import (
     ConfigKeyProblem,
+    NamedSections,
+    SectionGroupOfOneName,
     Table,
+    UnnamedSection,
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 

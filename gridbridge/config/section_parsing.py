@@ -1,23 +1,28 @@
-"""Describes the keys of gridbridge.toml, their values and their faults for messages."""
+"""Describes the keys of gridbridge.toml, their values and their faults for messages.
+
+A capability lists its groups of sections. Each group fills one field of model.policy.Policy.
+"""
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import MISSING, Field
-from enum import StrEnum
-from typing import TypeAlias
-from gridbridge.model.whole_configuration import ClusterKind
-from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames, config_key_description
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
-from gridbridge.model.key_settings import OBJECT_NAME, ConfigTextFormat, RemoteAccountNames, config_key_description
 
+from gridbridge.model.key_settings import (
+    OBJECT_NAME,
+    ConfigTextFormat,
+    QueueDefaultRequests,
+    RemoteAccountNames,
+    config_key_description,
+)
+from gridbridge.model.policy import ClusterKind
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -5,20 +5,22 @@ from dataclasses import dataclass
 
 from gridbridge.config.section_parsing import (
     ConfigKeyProblem,
+    NamedSections,
+    SectionGroupOfOneName,
     Table,
+    UnnamedSection,
     batch_system_of_cluster_section,
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
-from gridbridge.model.whole_configuration import (
+from gridbridge.model.key_settings import CLUSTER_NAME
+from gridbridge.model.policy import (
     MAX_PORT,
     ClusterKind,
     ClusterSection,
     JobEndPushKind,
     RemoteJobClaimMechanism,
 )
-from gridbridge.model.key_settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"

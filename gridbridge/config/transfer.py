@@ -2,43 +2,40 @@
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
-from gridbridge.config.section_parsing import (
-    ConfigKeyProblem,
-    Table,
-    format_toml_key,
-    subtable_or_empty,
-)
+
 from gridbridge.config.section_parsing import (
     NO_SECTION,
+    ConfigKeyProblem,
+    NamedSections,
+    SectionGroupOfOneName,
+    Table,
+    UnnamedSection,
+    batch_system_of_cluster_section,
     find_problems_within_section,
     format_section,
+    format_toml_key,
     parse_section,
     reset_section_to_defaults,
+    subtable_or_empty,
 )
 from gridbridge.config.site_and_clusters import config_keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource
-from gridbridge.model.transfer import request_mapping_rules
-from gridbridge.model.transfer.transfer_config_sections import KINDS, THERE, AnyRule, ResourceMappingRule, Rules
-from collections.abc import Iterator
-from gridbridge.config.section_parsing import (
-    ConfigKeyProblem,
-    Table,
-    batch_system_of_cluster_section,
-    format_toml_key,
-    subtable_or_empty,
-)
-from gridbridge.config.section_parsing import NamedSections, SectionGroupOfOneName, UnnamedSection
-from gridbridge.model.whole_configuration import why_no_transfer_queues_at_home
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.policy import why_no_transfer_queues_at_home
+from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
+    KINDS,
+    THERE,
+    AnyRule,
     BreakerSection,
     PollerSection,
+    ResourceMappingRule,
     RetentionSection,
+    Rules,
     TransferQueueSection,
 )
-
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
 from gridbridge.model.job_request import JobRequest
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,9 @@ The files contain no more than qstat shows: no job arguments and no environments
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.states import JobState, QueueInstanceState
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

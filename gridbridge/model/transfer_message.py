@@ -1,12 +1,13 @@
 """Lines of `key=value`, the form of all messages between gridbridge processes.
 
-A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can
-read and write the lines. The module imports only the errors, for fast starters.
+A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can read and
+write the lines. The module imports only the errors, for fast starters.
+
+A message file is `key=value` lines (key_value_lines.py) of at most 4096 bytes, so that a single write stores
+the whole message.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.errors import ParseError
-
 
 _HEX = "0123456789ABCDEF"
 

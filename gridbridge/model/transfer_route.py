@@ -1,13 +1,15 @@
 """The route of a transfer queue: all that its starters need to know of both clusters.
 
-The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters
-read no configuration file.
+The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters read no
+configuration file.
+
+Only root writes gridbridge.toml, so `gridbridge check` alone judges mistakes in the file.
 """
 
-from gridbridge.model import transfer_message
 from collections.abc import Mapping
-from gridbridge.model.fixed_paths import PYTHON
 
+from gridbridge.model import transfer_message
+from gridbridge.model.fixed_paths import PYTHON
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of every client program
 GRIDENGINE = "gridengine"  # cluster kind, also of an empty value

@@ -35,7 +35,8 @@ from gridbridge.model.fixed_paths import (
 )
 from gridbridge.privileged import process_scope
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
-from gridbridge.shell import safe_files as file_trust, program_startup, safe_files
+from gridbridge.shell import program_startup, safe_files
+from gridbridge.shell import safe_files as file_trust
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2

@@ -31,9 +31,9 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.acts import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.shell import safe_files, program_startup, program_startup
+from gridbridge.shell import program_startup, safe_files
 from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import version_with_commit
 
 HOSTS = "/etc/hosts"
 LOCK = "/run/gridbridge-as-root.hosts"

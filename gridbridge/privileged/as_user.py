@@ -24,10 +24,9 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, SPOOL
-from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
 from gridbridge.privileged.acting_as_owner import (
     LIMIT_S,
     AsUserRequestRefusal,

@@ -4,14 +4,10 @@ from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_name import is_valid_cluster_name
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
 from gridbridge.privileged import acting_as_owner
 from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal, OwnerRequestNotYetPossible
-from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged import acting_as_owner
-
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"

@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges, parse_attempt_ranges
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
@@ -29,7 +30,6 @@ from gridbridge.privileged.as_user_array_arguments import (
     read_config_or_not_yet_possible,
 )
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -105,7 +105,9 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            acting_as_owner.require_ordinary_account(read_config_or_not_yet_possible(), campaign_file_name(campaign), uid)
+            acting_as_owner.require_ordinary_account(
+                read_config_or_not_yet_possible(), campaign_file_name(campaign), uid
+            )
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
         acting_as_owner.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)

@@ -12,9 +12,9 @@ from gridbridge.model.campaigns.requested_host_properties import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task, parse_attempt_ranges
 from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}

@@ -9,21 +9,18 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     group_into_ranges,
     parse_array_index_ranges,
 )
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobSpec
+from gridbridge.privileged.acting_as_owner import (
+    JobNeverAcceptedByCluster,
+    OwnerRequestNotYetPossible,
+)
 from gridbridge.privileged.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
     AsUserArrayArguments,
 )
-from gridbridge.privileged.acting_as_owner import (
-    JobNeverAcceptedByCluster,
-    OwnerRequestNotYetPossible,
-)
-from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.job_request import JobSpec
-from gridbridge.privileged.acting_as_owner import JobNeverAcceptedByCluster
 from gridbridge.state import published_file_formats
-
 
 UNTAKEN = {
     JobSubmissionOutcome.LATER: OwnerRequestNotYetPossible,

@@ -2,8 +2,8 @@
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask
 from gridbridge.model.campaigns.task_attempt_ranges import step_and_cluster_of_task_number
-from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

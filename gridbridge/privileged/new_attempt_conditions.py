@@ -1,23 +1,21 @@
 """Queries clusters, as the tasks' owner, about earlier attempts that still live.
 
-The service says that all earlier attempts have ended. Root believes the service if a cluster does
-not answer or is no longer configured. While a cluster lists an earlier attempt, no other attempt
-of that task is sent.
+The service says that all earlier attempts have ended. Root believes the service if a cluster does not answer or
+is no longer configured. While a cluster lists an earlier attempt, no other attempt of that task is sent.
 """
 
+import json
 import time
+
 from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
-from gridbridge.privileged.owner_worker import CampaignOwnerWorker
-import json
 from gridbridge.model.fixed_paths import CAMPAIGNS, TAKEN_REQUEST
-from gridbridge.privileged.acting_as_owner import UNREADABLE, AsUserRequestRefusal
+from gridbridge.privileged.acting_as_owner import UNREADABLE, AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 from gridbridge.shell import safe_files
-
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     Answers = Callable[[list[str]], str]  # function from a request's words to the answer
     Begin = Callable[[str], Answers]  # function from the owner's login name to Answers
 
-ANSWERED = {acting_as_owner.REFUSED: AsUserRequestRefusal, NOT_OURS: RemoteJobNotOurs, REFUSED_THERE: JobNeverAcceptedByCluster}
+ANSWERED = {
+    acting_as_owner.REFUSED: AsUserRequestRefusal,
+    NOT_OURS: RemoteJobNotOurs,
+    REFUSED_THERE: JobNeverAcceptedByCluster,
+}
 ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavailable}
 CHUNK_BYTES = 65536
 
@@ -108,7 +112,9 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{acting_as_owner.as_user_exit_status(error)} {acting_as_owner.limited_error_line(error)}\n".encode("utf-8", "replace")
+    return f"{acting_as_owner.as_user_exit_status(error)} {acting_as_owner.limited_error_line(error)}\n".encode(
+        "utf-8", "replace"
+    )
 
 
 def _become(uid: int) -> str:

@@ -13,15 +13,15 @@ from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCa
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.as_user_array_arguments import ArraySendProgress
+from gridbridge.privileged.acting_as_owner import OwnerAccountUnavailable
 from gridbridge.privileged.as_user_array_arguments import (
+    ArraySendProgress,
     AsUserArrayArguments,
     is_short_ascii_number,
 )
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
-from gridbridge.privileged.acting_as_owner import OwnerAccountUnavailable
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json

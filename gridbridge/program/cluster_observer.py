@@ -1,39 +1,29 @@
 """Query one cluster regularly in a thread, and share its snapshots between programs."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
+
 from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
+from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
-from gridbridge.shell.clock import Clock
-from gridbridge.state import cluster_query_tables
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
-import logging
-from collections import Counter
-from collections.abc import Callable, Container, Mapping
-from dataclasses import replace
-from datetime import timedelta
-from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.names_offered_by_cluster import encode_non_forwarding_queues
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_file_formats
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state import cluster_query_tables, published_file_formats
+from gridbridge.state.cluster_query_tables import ClusterQueryLogRows, LastClusterQueryResult, LastClusterQueryRows
 from gridbridge.state.published_files import publish_file
-
+from gridbridge.state.state_file import StateFile
 
 ROUND_S = 2.0  # a result is shared in the next round
 

@@ -1,7 +1,7 @@
 """Track which gridbridge.toml is in force while the service runs, and reload changes.
 
-A changed file is read once it has stayed the same for half a second, because an editor may write it
-in steps, or at once on request. An invalid file is logged and does not come into force.
+A changed file is read once it has stayed the same for half a second, because an editor may write it in steps,
+or at once on request. An invalid file is logged and does not come into force.
 """
 
 import hashlib
@@ -10,23 +10,17 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site.service_fault_findings import AwayJob, find_unreloadable_changes
-from gridbridge.errors import ConfigError, StateError
+from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus
-from gridbridge.model.published_status_and_reports import replace_control_characters
-from gridbridge.shell import safe_files as file_trust, safe_files
-from gridbridge.shell.clock import Clock
-import os
-from gridbridge.config import configuration_file
-from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus, replace_control_characters
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.shell import safe_files as file_trust, safe_files
-
+from gridbridge.shell import safe_files
+from gridbridge.shell import safe_files as file_trust
+from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
 

@@ -1,20 +1,20 @@
 """Receives job ends that a Grid Engine cluster pushes through `qevent -trigger`.
 
-qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a
-look-up, because the accounting record decides. Ends above the rate limit wait for the next poll.
+qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a look-up,
+because the accounting record decides. Ends above the rate limit wait for the next poll.
 """
 
 import logging
 import os
+import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
+
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.transfer_name import job_ids_in_pushed_report
 from gridbridge.shell.retry import repeat_until_stopped
-import subprocess
-
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
 AGAIN_S = 30.0  # pause before an ended qevent is restarted

@@ -1,38 +1,30 @@
 """One cycle of a program: gather, decide, journal, apply; from cron or in a loop.
 
-Programs implement their own steps. This module ensures that one instance runs, that each decision
-is journalled with its inputs and one sentence, that a dry run changes nothing, and that a failed
-cycle is retried.
+Programs implement their own steps. This module ensures that one instance runs, that each decision is journalled
+with its inputs and one sentence, that a dry run changes nothing, and that a failed cycle is retried.
 """
 
 import logging
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol, TypeVar
-from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.shell import log_rotation_and_quota
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.program.threads_and_backoff import double_pause_after_failure
-from gridbridge.program.threads_and_backoff import is_thread_start_failure
-from gridbridge.shell import poller_lock
-from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-import logging
 import os
 import pwd
+import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
-from gridbridge.errors import ConfigError
-from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.program.configuration_in_force import ReloadableConfiguration
-from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, TypeVar
 
+from gridbridge.errors import ConfigError, GridbridgeError, describe_error
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
+from gridbridge.program.threads_and_backoff import double_pause_after_failure, is_thread_start_failure
+from gridbridge.shell import log_rotation_and_quota, poller_lock
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
 FIRST_PAUSE_S = 5.0  # pause after the first failed cycle: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # longest pause; each failure in a row doubles the pause

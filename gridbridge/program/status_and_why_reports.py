@@ -1,52 +1,46 @@
 """Build the reports of `gridbridge status` and `gridbridge why` from published files."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import service_fault_findings
+from gridbridge.decisions.site import service_fault_findings as decisions
 from gridbridge.decisions.transfer import transfer_status_explanation
-from gridbridge.decisions.transfer.transfer_status_explanation import describe_cluster_drain
 from gridbridge.decisions.transfer.transfer_status_explanation import (
+    describe_cluster_drain,
     explain_transfer_attempt,
     explain_transfer_wait,
 )
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.jobs_and_accounting import JobRunAccounting
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
+    LocalTaskExplanation,
     PublishedFilesSnapshot,
     PublishedTaskTransfers,
     PublishedTransfer,
     PublishedTransferHistory,
-)
-from gridbridge.model.jobs_and_accounting import JobRunAccounting
-from gridbridge.model.published_status_and_reports import (
-    LocalTaskExplanation,
     SiteStatusReport,
     TransferAndAwaitedEvent,
     number_with_noun,
     replace_control_characters,
 )
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
 from gridbridge.shell import local_host_facts
-from gridbridge.state import published_json as files
-from collections.abc import Iterator
-from contextlib import suppress
-from datetime import datetime
-from gridbridge.decisions.site import service_fault_findings as decisions
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.state import published_json
-
+from gridbridge.state import published_json as files
 
 MOST_TASKS = 100  # tasks of an array that are explained at once
 
@@ -111,7 +105,9 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
     if silent:
         parts = (
             silent,
-            service_fault_findings.why_folder_takes_no_files(folder, local_host_facts.free_bytes_and_files_of_folder(folder)),
+            service_fault_findings.why_folder_takes_no_files(
+                folder, local_host_facts.free_bytes_and_files_of_folder(folder)
+            ),
             _wrong(path),
         )
     else:

@@ -1,19 +1,18 @@
 """Thread pools that report a thread that cannot start as a failure.
 
-When the service has reached its thread limit (TasksMax), Python raises RuntimeError for a new
-thread, and its work would stay queued for other threads.
+When the service has reached its thread limit (TasksMax), Python raises RuntimeError for a new thread, and its
+work would stay queued for other threads.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Thread
 from traceback import walk_tb
 from typing import Generic, TypeVar
-from gridbridge.errors import GridbridgeError, describe_error
-from collections.abc import Callable, Hashable
 
+from gridbridge.errors import GridbridgeError, describe_error
 
 Outcome = TypeVar("Outcome")
 A_PERSON = 2  # threads for each person

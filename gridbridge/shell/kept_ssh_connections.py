@@ -24,8 +24,8 @@ from gridbridge.shell.paramiko_login import (
     openssh_message_for_error,
     read_ssh_config_of_login,
 )
-from gridbridge.shell.retry import retry_once
 from gridbridge.shell.program_runs import ANSWER_BYTES, SIGKILL, CompletedProgram
+from gridbridge.shell.retry import retry_once
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 CHUNK_BYTES = 65536

@@ -1,8 +1,7 @@
 """Reopen log files after a rotation, and prefix output lines with the time.
 
-The parent process opened the log, and logrotate renames it. Before each line, the open file is
-compared with the file of that name and reopened if they differ. A line that a full disk cut is
-completed with a newline.
+The parent process opened the log, and logrotate renames it. Before each line, the open file is compared with
+the file of that name and reopened if they differ. A line that a full disk cut is completed with a newline.
 """
 
 import fcntl
@@ -10,13 +9,13 @@ import logging
 import os
 import stat
 import time
-from contextlib import suppress
-from typing import TextIO
-from gridbridge.shell import safe_files
 from collections import Counter
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from logging import Logger
+from typing import TextIO
 
+from gridbridge.shell import safe_files
 
 STREAMS = OUTPUT, ERRORS = 1, 2  # reopened together if both write to the same file
 MOST_CHARACTERS = 16_384  # longest log event, which may quote users' text

@@ -1,33 +1,29 @@
 """Logs in by ssh with paramiko under the rules of OpenSSH's client.
 
-Only the person's own key files are used, no ssh agent, and unknown hosts are refused. ~/.ssh/config
-and both known_hosts files are read.
+Only the person's own key files are used, no ssh agent, and unknown hosts are refused. ~/.ssh/config and both
+known_hosts files are read.
+
+No known_hosts file is read.
 """
 
 import os
 import pwd
 import re
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
-import paramiko
-from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
-from paramiko.hostkeys import InvalidHostKey
-from gridbridge.errors import HostNotReached, describe_error
-from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import safe_files
-from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-import paramiko
-from paramiko import AuthenticationException, BadHostKeyException, SSHException
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
-from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
-from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected, describe_error
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell import safe_files
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for ssh_failure_advice

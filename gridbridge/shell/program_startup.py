@@ -1,18 +1,19 @@
-"""Prints --help and --version of programs for which loading click would cost too much."""
+"""Prints --help and --version of programs for which loading click would cost too much.
 
-import os
-import sys
+The build (setup.py) writes the commit into the package. In a checkout, git reports the commit. Hot programs
+never query the version.
+"""
+
 import os
 import pwd
 import resource
+import sys
 from contextlib import suppress
-from gridbridge.errors import StateError
-import os
 from functools import cache
-from gridbridge import __version__
-from gridbridge.errors import CommandFailed
-from gridbridge.shell.program_runs import run_program
 
+from gridbridge import __version__
+from gridbridge.errors import CommandFailed, StateError
+from gridbridge.shell.program_runs import run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

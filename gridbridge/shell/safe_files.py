@@ -1,15 +1,16 @@
-"""Reads and writes files safely: against kill -9, full disks and other users' tricks."""
+"""Reads and writes files safely: against kill -9, full disks and other users' tricks.
 
-import os
-import stat
-from codecs import BOM_UTF8
-from gridbridge.errors import ParseError, StateError
+Programs that root runs trust no other file, as with sshd(8) and sudo(8), and neither does the service.
+Unprivileged users may use any file, since they gain no rights by it.
+"""
+
 import os
 import pwd
 import stat
-from gridbridge.errors import FileWritableByOthers
-from gridbridge.shell.program_runs import quote_for_sh
+from codecs import BOM_UTF8
 
+from gridbridge.errors import FileWritableByOthers, ParseError, StateError
+from gridbridge.shell.program_runs import quote_for_sh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

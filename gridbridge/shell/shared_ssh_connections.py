@@ -1,24 +1,23 @@
 """A pool of ssh sessions that the threads of a short program share.
 
-OpenSSH clients log in while the program loads its modules. Loading paramiko would take longer than
-such a login. A second session for one login is opened only if the first is busy.
+OpenSSH clients log in while the program loads its modules. Loading paramiko would take longer than such a
+login. A second session for one login is opened only if the first is busy.
+
+Loading paramiko takes 0.2 s; meanwhile other threads query the local clusters.
 """
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from queue import Empty, LifoQueue
+from threading import Lock
+from typing import TYPE_CHECKING
+
 from gridbridge.errors import HostNotReached, ProgramNotStarted
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
-from collections.abc import Iterator
-from threading import Lock
-from typing import TYPE_CHECKING
-from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
-from gridbridge.shell.ssh import OpenSshClient
-
 
 if TYPE_CHECKING:
     from gridbridge.shell.kept_ssh_connections import KeptSshConnections

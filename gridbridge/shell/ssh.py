@@ -1,21 +1,21 @@
 """Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
-ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end
-with 255 too. So the remote command prints a secret token around each of its outputs, and output
-without all tokens counts as no answer. The request goes by standard input as one compound command
-of sh; a truncated request is a syntax error and runs nothing. The login shell, whichever it is,
-sees only a constant line.
+ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end with 255 too.
+So the remote command prints a secret token around each of its outputs, and output without all tokens counts as
+no answer. The request goes by standard input as one compound command of sh; a truncated request is a syntax
+error and runs nothing. The login shell, whichever it is, sees only a constant line.
+
+The program runs by the person's own ssh(1) with their keys, agent and configuration. ssh may ask the person for
+a passphrase.
 """
 
 import os
 import pwd
+
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected, SshLoginRefused
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import program_runs, safe_files
-from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, quote_for_sh
-import os
-from gridbridge.shell.program_runs import open_memory_file, quote_for_sh
-
+from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, open_memory_file, quote_for_sh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.fixed_paths import ADMISSION
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.shell import safe_files
-from gridbridge.shell.program_startup import setpriv_command_prefix
 from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
 
 LOAD_S = 20.0
 MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")

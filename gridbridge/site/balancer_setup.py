@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_check_facts import (
     BalancerCellRights,
@@ -25,13 +25,13 @@ from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import run_program
 from gridbridge.site import capability_checks
+from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,
     setup_steps_of_findings,
 )
-from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)

@@ -7,30 +7,30 @@ from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings as rules
 from gridbridge.decisions.site import running_site_findings as decisions
-from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
 from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
     BestEffortQueueLayout,
+    besteffort_removal_edits,
     choose_besteffort_model_queue,
-    non_gridbridge_queue_names,
     foreign_queues_named_besteffort,
+    non_gridbridge_queue_names,
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
     CheckFinding,
     FindingSeverity,
 )
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,
     setup_steps_of_findings,
 )
-from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 
 
 def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:

@@ -29,16 +29,15 @@ from gridbridge.model.fixed_paths import (
     PUBLISHED,
     RUNNER_LOCK,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.transfer_route import BARE, Away
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import local_host_facts, poller_lock, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.lock_holder import find_poller_lock_holder
-from gridbridge.shell.program_startup import setpriv_command_prefix
 from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix, version_with_commit
 
 LIMIT_S = 20.0
 MOST = 20_000  # most checked names in a storage area; users can add more

@@ -41,9 +41,7 @@ def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
 def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
-    while (
-        service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S
-    ):
+    while service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)
     return service_fault_findings.stale_configuration_reason(facts)
 

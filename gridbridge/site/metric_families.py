@@ -3,12 +3,10 @@
 Labels are clusters, queues, states, pools, causes and kinds. They never name people or jobs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+
 from gridbridge.decisions.site.service_fault_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
@@ -23,7 +21,6 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.transfer_message import StarterPhase
-
 
 PREFIX = "gridbridge_"
 
@@ -125,7 +122,9 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
 
 
 def _remote_cluster_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[MetricFamily]:
-    judged = [transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()]
+    judged = [
+        transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
+    ]
     yield metric_with_labels(
         "cluster_up",
         "Whether a cluster answered the last question",

@@ -23,9 +23,8 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
-from gridbridge.site.metric_families import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
-from gridbridge.site.metric_families import PublishedCampaignFiles
+from gridbridge.site.metric_families import MetricFamily, PublishedCampaignFiles, metric_with_labels
 from gridbridge.state import published_json
 from gridbridge.state import published_json as files
 

@@ -1,18 +1,26 @@
-"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`; judges nothing."""
+"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`; judges nothing.
+
+Answers of programs are cached during one inspection, because its parts send the same queries in parallel. No
+program that changes state may run inside the cache.
+"""
 
 import os
+import pwd
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
+
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
-from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     FolderFreeSpace,
@@ -20,31 +28,19 @@ from gridbridge.model.site.site_check_facts import (
     PathFacts,
     PollerProcessFacts,
     ServiceConfigurationFacts,
+    SshKeyLoginFacts,
+    StageDirFacts,
     TransferHostFacts,
 )
 from gridbridge.model.states import QueueInstanceState
-from gridbridge.model.transfer_route import BARE
+from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
-from gridbridge.shell import safe_files, local_host_facts, poller_lock
+from gridbridge.shell import local_host_facts, poller_lock, remote_stage_folder, safe_files, ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_startup import setpriv_command_prefix
 from gridbridge.shell.program_runs import CompletedProgram, replace_program_runs_by, run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.state import published_file_formats, published_json
-import os
-import pwd
-import shutil
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.site_check_facts import SshKeyLoginFacts, StageDirFacts
-from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
-from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
-
 
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
 IMPORT_S = 20.0

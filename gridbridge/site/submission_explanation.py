@@ -18,11 +18,11 @@ from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
 from gridbridge.model.campaigns.campaign_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.model.site.site_section import QueueOrder
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task
@@ -31,12 +31,12 @@ from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import transfer_queue_setup
 from gridbridge.site.cluster_draining import require_queue_to_cluster
+from gridbridge.transfer.remote_tools.owner_remote_job_access import require_job_request_reader
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
     read_names_offered_by_cluster,
     translate_request_for_cluster,
 )
-from gridbridge.transfer.remote_tools.owner_remote_job_access import require_job_request_reader
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 

@@ -1,21 +1,27 @@
 """Plans and applies `gridbridge setup` of this host, of transfer queues, and of their order (seq_no)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site import (
-    service_fault_findings,
     account_and_file_findings,
+    service_fault_findings,
     transfer_queue_findings,
+    transfer_queue_order,
 )
 from gridbridge.decisions.site import transfer_queue_setup_findings as decisions
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
 from gridbridge.decisions.site.running_site_findings import stage_dir_finding
 from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_transfer_queue
 from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
-from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.qconf_attributes import is_transfer_queue
+from gridbridge.errors import CommandFailed, GridbridgeError, StateError
+from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     CheckFinding,
@@ -26,11 +32,12 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
+from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
 from gridbridge.shell import local_host_facts
+from gridbridge.shell.clock import Clock
 from gridbridge.site import configuration_wait
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.site_inspection import inspect_local_host
-from gridbridge.site.site_inspection import inspect_ssh_stage_dirs
+from gridbridge.site.site_inspection import inspect_local_host, inspect_ssh_stage_dirs
 from gridbridge.site.transfer_queue_request import (
     TransferQueueRequest,
     complete_queue_request,
@@ -38,29 +45,7 @@ from gridbridge.site.transfer_queue_request import (
     refuse_setup_of_embedded_site,
     remote_setup_adapter,
 )
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime, timedelta
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import transfer_queue_order
-from gridbridge.errors import StateError
-from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
-from gridbridge.model.qconf_attributes import QconfSettings
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-    SharedSettingUndo,
-)
-from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
-from gridbridge.shell.clock import Clock
-from gridbridge.site import setup_edits as changes
-from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.state import published_json
-
 
 AWAITED = "the service takes gridbridge.toml, if one runs"
 

@@ -1,10 +1,18 @@
 """The tables of cluster queries: when each ran, a summary, and the last full snapshot."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+import json
+import zlib
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
 from sqlalchemy import Boolean, Column, Float, LargeBinary, Table, and_, bindparam, delete, insert, select
+
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
 from gridbridge.state.column_types import (
     COUNTED,
     METADATA,
@@ -13,16 +21,6 @@ from gridbridge.state.column_types import (
     UtcTimeColumn,
 )
 from gridbridge.state.state_file import StateFile
-import json
-import zlib
-from collections.abc import Container
-from dataclasses import fields
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
-
 
 SNAPSHOTS = Table(
     "snapshots",

@@ -13,7 +13,8 @@ from urllib.parse import quote, unquote
 
 from sqlalchemy import BigInteger, Dialect, Integer, MetaData, String, Text, TypeDecorator
 
-from gridbridge.model import transfer_message as key_value_lines, transfer_message
+from gridbridge.model import transfer_message
+from gridbridge.model import transfer_message as key_value_lines
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer_message import TransferMessage
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from gridbridge.errors import GridbridgeError
-from gridbridge.state.state_file import StateFile
-from collections.abc import Mapping
-from datetime import datetime
+
 from sqlalchemy import Column, Executable, Integer, Table, Text, bindparam, delete, func, insert, or_, select
+
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
 from gridbridge.state.column_types import (
     COUNTED,
@@ -19,7 +18,6 @@ from gridbridge.state.column_types import (
     to_json_text,
 )
 from gridbridge.state.state_file import StateFile
-
 
 KEPT_BYTES = 64 << 20  # most bytes of all decisions; the oldest are deleted first
 ROWS = 100  # most transfers, tasks or nodes in one entry; the rest is counted

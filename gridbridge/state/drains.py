@@ -11,7 +11,8 @@ from gridbridge.errors import ParseError, StateError
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
-from gridbridge.shell import safe_files as file_trust, safe_files
+from gridbridge.shell import safe_files
+from gridbridge.shell import safe_files as file_trust
 from gridbridge.state import published_files
 
 DRAINED = "drained"

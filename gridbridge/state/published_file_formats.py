@@ -7,7 +7,8 @@ that only it can write. They contain nothing that `qstat` would hide.
 import os
 
 from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
-from gridbridge.model import transfer_message as key_value_lines, transfer_message, transfer_route
+from gridbridge.model import transfer_message, transfer_route
+from gridbridge.model import transfer_message as key_value_lines
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute

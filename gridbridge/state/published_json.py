@@ -1,7 +1,11 @@
 """Read and write the published JSON files: the service writes them, commands read them.
 
-Files: `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for
-each local job or array task that was ever sent away, `jobs/12.json` or `jobs/12.3.json`.
+Files: `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for each local job
+or array task that was ever sent away, `jobs/12.json` or `jobs/12.3.json`.
+
+The histories rest on users' own messages alone. `told/UID/12.json` has the form of `jobs/12.json`. Each user
+has a limited number, and the oldest are removed first. So nobody can fill the folder or hide another user's
+history.
 """
 
 import os
@@ -10,9 +14,11 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+
 from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
-from gridbridge.errors import StateError
+
+from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.published_status_and_reports import (
     PublishedBreakersOfClusters,
@@ -29,16 +35,9 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalanceRound,
     RebalanceRoundKind,
 )
-from gridbridge.shell import safe_files
-from gridbridge.state import drains, published_file_formats, published_files
-import os
-from collections.abc import Iterator
-from datetime import datetime
-from gridbridge.errors import ParseError
 from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.shell import safe_files
-from gridbridge.state import published_file_formats
-
+from gridbridge.state import drains, published_file_formats, published_files
 
 SERVICE = published_file_formats.SERVICE
 TRANSFERS = "transfers.json"
@@ -126,10 +125,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedT
         published_file_formats.verified_job_history_path(local, folder), PublishedTaskTransfers
     ):
         return (history,)
-    histories = (
-        read_published_value(path, PublishedTaskTransfers)
-        for path in unverified_history_paths(folder, local)
-    )
+    histories = (read_published_value(path, PublishedTaskTransfers) for path in unverified_history_paths(folder, local))
     return tuple(history for history in histories if history)
 
 

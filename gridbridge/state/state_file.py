@@ -1,21 +1,41 @@
-"""The open state file: transactions, queries and changes for all groups of tables."""
+"""The open state file: transactions, queries and changes for all groups of tables.
 
+SQLite uses its rollback journal instead of WAL: with SQLite before 3.51.3, two processes that write at once can
+corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). WAL's advantage, readers beside a writer, is rarely
+needed here. The journal persists, because a deleted journal can reappear after a power cut and undo the last
+commit (pragma synchronous, EXTRA).
+
+Only the service account opens it. SQL appears only in modules that define tables. Each group of tables is a
+module with a class over StateFile; a new group adds a module and a migration.
+"""
+
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
-from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, RowMapping, Table, not_
-from gridbridge.errors import StateError
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from sqlite3 import Connection as Sqlite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    RowMapping,
+    Table,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    not_,
+    text,
+)
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
 from gridbridge.errors import StateError
 from gridbridge.state.migrations import versions
-
 
 if TYPE_CHECKING:
     from alembic.config import Config

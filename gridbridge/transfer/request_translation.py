@@ -6,8 +6,11 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.request_mapping import drop_unoffered_soft_requests
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
+from gridbridge.decisions.transfer.request_mapping import (
+    HomeOrRemoteRequest,
+    drop_unoffered_soft_requests,
+    map_request_to_remote_cluster,
+)
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource

@@ -12,8 +12,8 @@ from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, b
 from gridbridge.batch.configured_cluster_routes import REACHED
 from gridbridge.config.site_and_clusters import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
-from gridbridge.model.whole_configuration import ClusterKind
 from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.policy import ClusterKind
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)

@@ -3,8 +3,7 @@
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.program_runs import CompletedProgram
 

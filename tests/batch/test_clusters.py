@@ -14,9 +14,8 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
 from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (

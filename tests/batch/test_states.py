@@ -10,8 +10,6 @@ from gridbridge.batch.gridengine import parse
 from gridbridge.batch.qstat_state_letters import (
     parse_job_state_letters,
     parse_queue_state_letters,
-)
-from gridbridge.batch.qstat_state_letters import (
     render_job_state_letters,
     render_queue_state_letters,
 )

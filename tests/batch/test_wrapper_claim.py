@@ -191,7 +191,9 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / FOLDER / name).touch()
 
-    remote_job_claims.remove_old_claim_files({f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool))
+    remote_job_claims.remove_old_claim_files(
+        {f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool)
+    )
 
     left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]
@@ -200,7 +202,10 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
 def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     spool = str(site.spool)
 
-    assert [remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool), remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool)] == [
+    assert [
+        remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
+        remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
+    ] == [
         True,
         True,
     ]

@@ -12,8 +12,8 @@ from gridbridge.config import configuration_file
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
 from gridbridge.site.cli import check_command, setup_command
+from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
 
 CONFIG = """[site]
 cluster = "alpha"

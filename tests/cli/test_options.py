@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge import cli
-from gridbridge.cli.main import gridbridge
 from gridbridge.cli.command_groups_and_options import FiniteNumberRange
+from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli import balance_program
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 

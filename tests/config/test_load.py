@@ -6,8 +6,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 

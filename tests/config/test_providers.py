@@ -67,7 +67,10 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
 def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
     policy = configuration_file.parse_configuration("FILE", (SITE + sections).encode())
 
-    assert configuration_file.parse_configuration("FILE", configuration_file.format_configuration(policy).encode()) == policy
+    assert (
+        configuration_file.parse_configuration("FILE", configuration_file.format_configuration(policy).encode())
+        == policy
+    )
 
 
 @pytest.mark.parametrize(

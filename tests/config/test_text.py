@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.config import section_parsing, configuration_file
+from gridbridge.config import configuration_file, section_parsing
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.whole_configuration import (
-    MAX_PORT,
-    ClusterKind,
-    ClusterSection,
-    JobEndPushKind,
-    RemoteJobClaimMechanism,
-)
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
@@ -34,7 +27,14 @@ from gridbridge.model.key_settings import (
     RemoteAccountNames,
     config_key_description,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import (
+    MAX_PORT,
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    Policy,
+    RemoteJobClaimMechanism,
+)
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
@@ -248,7 +248,9 @@ def test_defaults_alone_survive_their_file() -> None:
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
     assert (
-        configuration_file.format_configuration(configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()))
+        configuration_file.format_configuration(
+            configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())
+        )
         == SAMPLE.read_text()
     )
 

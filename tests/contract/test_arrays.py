@@ -7,8 +7,8 @@ import pytest
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.job_request import JobRequest
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import until

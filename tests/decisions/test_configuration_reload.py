@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site.service_fault_findings import find_unreloadable_changes
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 

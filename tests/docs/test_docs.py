@@ -16,9 +16,9 @@ import pytest
 from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import configuration_file
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.key_settings import ConfigKeyDescription
+from gridbridge.model.policy import ClusterSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.task_attempt_ranges import STEPS
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gridbridge.model.transfer_route import remote_cluster_access_of_person
 from gridbridge.model.transfer_route import (
     EmbeddedClusterAccess,
     TransferRoute,
     decode_transfer_route,
     encode_transfer_route,
     parse_ssh_login_address,
+    remote_cluster_access_of_person,
 )
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -14,7 +13,7 @@ from gridbridge.model.key_settings import (
     ConfigTextFormat,
     config_key_description,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,

@@ -11,7 +11,7 @@ from gridbridge.batch.embedded import submit as embedded
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import as_user, acting_as_owner
+from gridbridge.privileged import acting_as_owner, as_user
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged import notify_owner
+from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
 

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAtt
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock

@@ -395,7 +395,9 @@ def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(sit
 def test_nobody_but_the_service_account_runs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(poller_daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path)))
+    monkeypatch.setattr(
+        poller_daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path))
+    )
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
         poller_daemon.run_poller(StopAndReloadSignals())

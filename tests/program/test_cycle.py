@@ -19,12 +19,11 @@ from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentenc
 from gridbridge.errors import CommandFailed
 from gridbridge.program import service_cycle
 from gridbridge.program.service_cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

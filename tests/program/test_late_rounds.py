@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.program import status_and_why_reports as judged
 from gridbridge.program import status_and_why_reports
+from gridbridge.program import status_and_why_reports as judged
 from gridbridge.rebalance.mover import rebalance_round_runner
 from gridbridge.site.cli import status_command
 from gridbridge.state import published_json

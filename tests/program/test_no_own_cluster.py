@@ -19,8 +19,8 @@ from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.model.states import JobState, JobStateFact

@@ -9,7 +9,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "gridbridge"
 LAYERS = ("apply", "decisions", "services", "state")
 GIVEN = sorted(
-    [path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py")] + [PACKAGE / "shell/log_rotation_and_quota.py"]
+    [path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py")]
+    + [PACKAGE / "shell/log_rotation_and_quota.py"]
 )
 TOLD = {"now", "utcnow", "today"}  # by datetime and date
 READ = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"}

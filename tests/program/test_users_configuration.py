@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import ConfigError
-from gridbridge.program import status_and_why_reports, configuration_in_force
+from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.transfer.remote_tools import qacct_remote, qstat_remote
 
 RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'

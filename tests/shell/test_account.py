@@ -5,8 +5,8 @@ import pwd
 
 import pytest
 
-from gridbridge.shell.program_startup import setpriv_command_prefix
 from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 

@@ -18,8 +18,8 @@ import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import ssh
 from gridbridge.shell import paramiko_login as login
+from gridbridge.shell import ssh
 from gridbridge.shell.kept_ssh_connections import GRACE_S, KeptSshConnections
 from gridbridge.shell.program_runs import CompletedProgram
 

@@ -24,9 +24,7 @@ def client(folder: Path, status: int = 0) -> str:
 
 def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     """Whatever shell there is in them."""
-    status = ssh.run_by_callers_ssh(
-        "login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7)
-    )
+    status = ssh.run_by_callers_ssh("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
 
     words = (tmp_path / "words").read_text().splitlines()
     assert (status, words) == (7, ["<-T>", "<-->", "<login.b>", "<'gridstat' 'it'\\''s $HOME' '-s'>"])
@@ -43,10 +41,7 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
-    assert (
-        ssh.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name))
-        == ssh.UNREACHED
-    )
+    assert ssh.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name)) == ssh.UNREACHED
 
 
 @pytest.mark.parametrize(

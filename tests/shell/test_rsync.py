@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import rsync, program_runs
+from gridbridge.shell import program_runs, rsync
 from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncOutput
 
 

@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
 from gridbridge.model.transfer_route import BARE, SshLogin
-from gridbridge.shell import program_runs, ssh, ssh_session
 from gridbridge.shell import paramiko_login as login
+from gridbridge.shell import program_runs, ssh, ssh_session
 from gridbridge.shell.kept_ssh_connections import KeptSshConnections
-from gridbridge.shell.shared_ssh_connections import LazyKeptSshConnections
-from gridbridge.shell.retry import poll_until
 from gridbridge.shell.program_runs import CompletedProgram, quote_for_sh
-from gridbridge.shell.shared_ssh_connections import IdleSshSessions
+from gridbridge.shell.retry import poll_until
+from gridbridge.shell.shared_ssh_connections import IdleSshSessions, LazyKeptSshConnections
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's

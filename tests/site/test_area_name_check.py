@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site.account_and_file_findings import misowned_account_folders
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import capability_checks

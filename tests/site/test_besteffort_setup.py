@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest, FindingSeverity
 from gridbridge.site import besteffort_setup
 

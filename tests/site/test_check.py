@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell import local_host_facts

@@ -33,9 +33,7 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
     return config
 
 
-def look(
-    config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool
-) -> why_command.UntransferredHomeJob | None:
+def look(config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool) -> why_command.UntransferredHomeJob | None:
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)

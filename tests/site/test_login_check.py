@@ -6,9 +6,8 @@ import pwd
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import site_inspection
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.shell import safe_files
 from gridbridge.site import transfer_queue_setup

@@ -8,9 +8,9 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.shell import local_host_facts
-from gridbridge.site import transfer_queue_setup, transfer_queue_request
+from gridbridge.site import transfer_queue_request, transfer_queue_setup
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 QCONF = """#!/bin/sh
@@ -70,7 +70,8 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert cells == {"alpha", ""}
     assert warned == ["beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"]
     assert (
-        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line == steps[0].line
+        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line
+        == steps[0].line
     )
 
 

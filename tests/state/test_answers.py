@@ -11,9 +11,13 @@ import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.state.cluster_query_tables import (
+    LastClusterQueryResult,
+    LastClusterQueryRows,
+    decode_cluster_snapshot,
+    encode_cluster_snapshot,
+)
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.cluster_query_tables import LastClusterQueryResult, LastClusterQueryRows
-from gridbridge.state.cluster_query_tables import decode_cluster_snapshot, encode_cluster_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000

@@ -24,9 +24,9 @@ from gridbridge.model.jobs_and_accounting import (
 from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
 from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOutcome
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server

@@ -18,10 +18,8 @@ from alembic.script import ScriptDirectory
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.state import migrations
-from gridbridge.state.state_file import StateFile
-from gridbridge.state import state_file
-from gridbridge.state.state_file import HEAD, alembic_config
+from gridbridge.state import migrations, state_file
+from gridbridge.state.state_file import HEAD, StateFile, alembic_config
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]

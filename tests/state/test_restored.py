@@ -24,8 +24,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
     TaskDeletionMark,
 )
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import ATTEMPTS
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4

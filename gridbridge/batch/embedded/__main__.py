@@ -19,16 +19,16 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
+from gridbridge.batch.embedded.embedded_job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefusal,
+    NoSuchEmbeddedJob,
+)
 from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
-)
-from gridbridge.batch.embedded.embedded_job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefusal,
-    NoSuchEmbeddedJob,
 )
 from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError

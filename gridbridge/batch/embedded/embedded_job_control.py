@@ -1,29 +1,29 @@
 """Verbs on the jobs of an embedded cluster; each verb is one transaction.
 
-A signal is sent within its transaction, so that it reaches the process that is recorded as running.
-A verb whose process was killed is repeated by its caller.
+A signal is sent within its transaction, so that it reaches the process that is recorded as running. A verb
+whose process was killed is repeated by its caller.
+
+The task's keeper checks both conditions. A preempted task gets the signals of sge-methods/preempt: a signal
+that announces the preemption, then the checkpoint signal, then SIGKILL after ten seconds.
 """
 
-from signal import SIGCONT, SIGKILL, SIGSTOP
-from gridbridge.batch.embedded import job_start_and_queue_methods
-from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
-from gridbridge.batch.embedded.embedded_program_calls import OWN
-from gridbridge.batch.embedded.embedded_job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefusal,
-    NoSuchEmbeddedJob,
-)
-from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
-from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 import os
 import sqlite3
 import time
 from contextlib import suppress
 from math import inf
-from signal import SIGKILL, SIGUSR2
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR2
+
+from gridbridge.batch.embedded import job_start_and_queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.embedded_job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefusal,
+    NoSuchEmbeddedJob,
+)
+from gridbridge.batch.embedded.embedded_program_calls import OWN
 from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
+from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:

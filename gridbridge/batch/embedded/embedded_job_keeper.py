@@ -17,17 +17,17 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import living_job_processes, job_start_and_queue_methods
 from gridbridge.batch.embedded import embedded_job_control as limits
+from gridbridge.batch.embedded import job_start_and_queue_methods, living_job_processes
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.job_start_and_queue_methods import embedded_job_private_folder
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.job_start_and_queue_methods import (
     SCRIPT,
     TMPDIR,
     EmbeddedJobFirstProcess,
     EmbeddedJobStartFailure,
+    embedded_job_private_folder,
 )
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
@@ -177,7 +177,9 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
         database.account_for(job, end)
         return True
-    database.put_back(job, job_start_and_queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else "")
+    database.put_back(
+        job, job_start_and_queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
+    )
     remove_embedded_job_folder(database.folder, job.id)  # before another keeper can restart the job
     database.keepers.let_go(job.id)
     return False

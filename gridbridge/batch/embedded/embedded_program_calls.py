@@ -1,5 +1,10 @@
-"""Builds command lines of the embedded cluster's program from values."""
+"""Builds command lines of the embedded cluster's program from values.
 
+The last line is a point, which shows that an answer is complete. Hot programs load this module.
+"""
+
+from gridbridge.errors import ParseError
+from gridbridge.model import transfer_message
 from gridbridge.model.job_request import (
     YIELDS,
     JobRequest,
@@ -8,9 +13,6 @@ from gridbridge.model.job_request import (
     split_property_and_sql_relation,
 )
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.errors import ParseError
-from gridbridge.model import transfer_message
-
 
 Argv = tuple[str, ...]
 OWN = "embedded"  # the queue of the cluster's own slots
@@ -179,7 +181,9 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = PrintedEmbeddedCluster(**transfer_message.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster)))
+    cluster = PrintedEmbeddedCluster(
+        **transfer_message.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster))
+    )
     keys = _keys(PrintedEmbeddedJob)
     return cluster, [PrintedEmbeddedJob(**transfer_message.decode_key_value_lines(block, keys)) for block in blocks[1:]]
 

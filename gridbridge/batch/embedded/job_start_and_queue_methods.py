@@ -1,8 +1,11 @@
 """Starts a job's first process in two steps: it prepares and waits, then executes the job's shell.
 
-The job is recorded as running between both steps. If its keeper is killed at any moment, the job
-either still waits or is recorded as running; it never runs without a record. A waiting process ends
-when the keeper's end of its pipe closes.
+The job is recorded as running between both steps. If its keeper is killed at any moment, the job either still
+waits or is recorded as running; it never runs without a record. A waiting process ends when the keeper's end of
+its pipe closes.
+
+A starter replaces the job, methods replace signals, and an epilog runs after the end. The load sensor is called
+if a job waits for the queue; without fresh load values the queue is closed.
 """
 
 import os
@@ -12,15 +15,13 @@ import signal
 import socket
 from contextlib import suppress
 from typing import NoReturn
+
 from gridbridge.batch.embedded import living_job_processes
-from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
-from gridbridge.errors import GridbridgeError
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.program_runs import run_program
-
 
 UMASK = 0o022
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND

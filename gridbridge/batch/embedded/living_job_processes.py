@@ -1,12 +1,15 @@
-"""Identifies processes by pid and start time, because a pid may be reused (proc(5))."""
+"""Identifies processes by pid and start time, because a pid may be reused (proc(5)).
 
-import os
-import sys
-from gridbridge.errors import StateError
-from gridbridge.model.transfer_route import BARE
+The kernel releases the lock when the keeper's process ends, and children don't inherit it. Closing the file
+releases the lock as well, so a process opens the file once and never closes it.
+"""
+
 import fcntl
 import os
+import sys
 
+from gridbridge.errors import StateError
+from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")  # states of an ended process
 START_TIME = 19  # index after the name in /proc/PID/stat; ticks since boot (proc(5))

@@ -87,7 +87,9 @@ def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder)))
+    _, listed = parse_embedded_cluster_and_jobs(
+        _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
+    )
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -115,7 +117,9 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty for any other job."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, embedded_program_calls.show_job_command(folder, str(job_id))))
+    _, listed = parse_embedded_cluster_and_jobs(
+        _ask(folder, embedded_program_calls.show_job_command(folder, str(job_id)))
+    )
     return tuple(_detail(job) for job in listed)
 
 

@@ -8,8 +8,8 @@ from gridbridge.batch.batch_submission_outcome import (
     failed_submission_result,
 )
 from gridbridge.batch.embedded import embedded_program_calls
-from gridbridge.batch.embedded.embedded_program_calls import Argv
 from gridbridge.batch.embedded.embedded_program_calls import (
+    Argv,
     PrintedEmbeddedJob,
     parse_embedded_cluster_and_jobs,
 )

@@ -1,18 +1,14 @@
 """Guards local tasks of an embedded cluster; a hold is the only kind of guard."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from gridbridge.batch.embedded import submit
+
+from gridbridge.batch.embedded import embedded_program_calls, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-import os
-from collections.abc import Iterable
-from gridbridge.batch.embedded import embedded_program_calls
-from gridbridge.model.job_request import JobRequest, Variant
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import run_program
-
 
 NEVER_AGAIN = "no"
 

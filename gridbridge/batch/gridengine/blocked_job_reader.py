@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from gridbridge.batch.gridengine import client_commands, qconf, submit
 from gridbridge.batch import qstat_state_letters
+from gridbridge.batch.gridengine import client_commands, qconf, submit
 from gridbridge.batch.gridengine.cell_object_queries import (
     EXCLUSIVE,
     NOTHING,

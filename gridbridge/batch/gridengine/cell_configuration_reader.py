@@ -1,13 +1,17 @@
 """Reads a cell's configuration: as a JSON table of qconf(1)'s output, and parsed from that table.
 
-`gridbridge balance snapshot` saves the table, which can also be written by hand: each attribute is
-the text that qconf(1) prints, a number, or a list.
+`gridbridge balance snapshot` saves the table, which can also be written by hand: each attribute is the text
+that qconf(1) prints, a number, or a list.
+
+qstat shows only the slots of reservations that have begun.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
+
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.parse import (
     count_tasks_in_ranges,
@@ -15,9 +19,10 @@ from gridbridge.batch.gridengine.parse import (
     parse_array_concurrency_limits,
     parse_unix_groups_and_ckpts,
 )
+from gridbridge.batch.gridengine.parse.qstat_xml import parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
-from gridbridge.errors import ParseError
+from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.elastic.grid_engine_cell import (
     ACCESS,
     ARCH,
@@ -38,13 +43,6 @@ from gridbridge.model.qconf_attributes import parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES
-from collections import Counter
-from collections.abc import Mapping
-from gridbridge.batch.gridengine.parse.qstat_xml import parse_short_xml
-from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import CommandFailed
-from gridbridge.model.transfer_route import GridEngineCellAccess
-
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

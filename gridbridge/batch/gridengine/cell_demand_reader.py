@@ -11,8 +11,8 @@ from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple
 
-from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qconf
 from gridbridge.batch import qstat_state_letters
+from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qconf
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
     count_tasks_in_ranges,
@@ -27,16 +27,14 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellConfiguration,
-    JobAccessIdentity,
-    RequestedValueComparison,
-)
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell import (
+    CellConfiguration,
     CellHost,
     GridEngineCellSnapshot,
+    JobAccessIdentity,
     QueueInstance,
+    RequestedValueComparison,
     RunningTaskGroup,
     TaskResourceRequests,
     WaitingJobGroup,

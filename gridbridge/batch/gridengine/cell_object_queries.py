@@ -1,11 +1,23 @@
-"""Reads the objects of a cell that a set-up involves, by parallel qconf queries."""
+"""Reads the objects of a cell that a set-up involves, by parallel qconf queries.
+
+Every job on a host uses the host's and the cell's default amounts, whatever its queue.
+"""
 
 import re
 import socket
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from gridbridge.batch.gridengine import qconf
+from functools import partial
+
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.parse import (
+    QUEUE,
+    free_parsed_element,
+    iterate_xml_elements,
+    parse_repaired_xml,
+    require_job_list,
+)
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
@@ -17,23 +29,9 @@ from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_qconf_words
-from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import local_host_facts
-from collections.abc import Container, Iterable, Mapping
-from functools import partial
-from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.parse import (
-    QUEUE,
-    free_parsed_element,
-    iterate_xml_elements,
-    parse_repaired_xml,
-    require_job_list,
-)
-from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCellAccess
-
 
 AT_ONCE = 4  # queries to a cell at the same time
 GLOBAL = "global"

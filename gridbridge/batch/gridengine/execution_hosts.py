@@ -1,13 +1,18 @@
 """Adds a machine to a cell as an execution host and removes it: qconf(1), qmod(1), qhost(1).
 
-The clients end with 0 even if nothing was changed, and with 1 if the change had been made before.
-So each change is requested only if it is missing, and is read back where later steps rely on it.
+The clients end with 0 even if nothing was changed, and with 1 if the change had been made before. So each
+change is requested only if it is missing, and is read back where later steps rely on it.
+
+The value is a string of a complex that jobs can't request. Tags are joined by +, because a comma and = are
+special in such values. The value stays while a host is silent or off, and is deleted with the host.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
 from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
@@ -20,15 +25,8 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_values_by_host,
     parse_qconf_words,
 )
-from gridbridge.model.transfer_route import GridEngineCellAccess
-from collections.abc import Mapping
-from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
-from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import CommandFailed
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
-
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,11 @@ from signal import SIGKILL
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.elastic.published_balance import TasksEndedInMinute
-from gridbridge.model.jobs_and_accounting import ArrayEndQuery, JobEnd, JobKillReason
 from gridbridge.model.jobs_and_accounting import (
     RESCHEDULED,
+    ArrayEndQuery,
+    JobEnd,
+    JobKillReason,
     JobRunAccounting,
     RemoteJobRunAccounting,
     queue_wait_s,

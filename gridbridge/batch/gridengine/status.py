@@ -1,32 +1,17 @@
-"""Queries a cell's snapshot, job ends, limits and vocabulary for the service."""
+"""Queries a cell's snapshot, job ends, limits and vocabulary for the service.
 
+8.1.9 writes line feeds of a job's request into its record unchanged, so any user of the cell can forge whole
+records of another user's job. A record is evidence, never proof.
+"""
+
+import logging
 import re
 import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
-from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import ConflictingRemoteJobEnds
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.jobs_and_accounting import (
-    ArrayEndQuery,
-    ClusterArrayLimits,
-    FutureDatedJobEnd,
-    JobAccountAndErrors,
-    JobEnd,
-)
-from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
-from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
-from gridbridge.model.jobs_and_accounting import JobRunAccounting
-from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
-import logging
-import re
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.qacct import (
     job_end_of_accounting_record,
     parse_accounting_records,
@@ -34,16 +19,23 @@ from gridbridge.batch.gridengine.qacct import (
 )
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import CommandFailed
-from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd, JobEnd
+from gridbridge.errors import CommandFailed, ConflictingRemoteJobEnds
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import (
     RESCHEDULED,
+    ArrayEndQuery,
+    ClusterArrayLimits,
+    FutureDatedJobEnd,
+    JobAccountAndErrors,
+    JobEnd,
     JobRunAccounting,
     RemoteJobRunAccounting,
 )
+from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
-
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))
 FLUSH_TIME = "00:00:15"  # default of a cell without a setting

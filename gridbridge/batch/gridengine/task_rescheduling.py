@@ -13,8 +13,7 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
-from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

@@ -1,6 +1,14 @@
-"""Queries and changes users' own jobs in a cell, for the commands that users call."""
+"""Queries and changes users' own jobs in a cell, for the commands that users call.
 
+qsub reads the site's and the person's defaults, the options and the script's own directives, and prints the job
+in its own format. submitted_request parses the other form.
+"""
+
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from html import escape
+
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
@@ -8,6 +16,7 @@ from gridbridge.batch.gridengine.status import query_object
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.batch.gridengine.submitted_request import (
+    PRIORITY_ZERO,
     has_array_task,
     is_interactive_job,
     parse_job_cwd,
@@ -18,20 +27,14 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
+from gridbridge.model.job_request import Pairs
 from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
     QueueJobAndUserRestrictions,
 )
-from gridbridge.model.job_request import Pairs
-from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.transfer_route import GridEngineCellAccess
-import re
-from collections.abc import Iterable
-from html import escape
-from gridbridge.batch.gridengine.submitted_request import PRIORITY_ZERO
-from gridbridge.errors import ParseError
-
 
 GROUP = "@"  # first character of host group names
 

@@ -45,20 +45,18 @@ from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
+    CellHost,
     CellQueue,
+    GridEngineCellSnapshot,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    RequestedValueComparison,
-)
-from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
-    GridEngineCellSnapshot,
     QueueInstance,
+    RequestedValueComparison,
     RunningTaskGroup,
     TaskResourceRequests,
     WaitingJobGroup,
 )
+from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts as this_host
@@ -98,7 +96,9 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
-    answer = run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
+    answer = (
+        run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
+    )
     resources = parse_oar_resources(split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(oar=answer + encode_reachable_hosts(_reachable(halted))), this_host.this_host_name()

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
+
 from gridbridge.batch.oar import oar_commands, oar_server_queries
+from gridbridge.batch.oar.oar_commands import HERE
 from gridbridge.batch.oar.oar_output import (
     ACTIVE,
     DELETED,
@@ -25,7 +27,7 @@ from gridbridge.batch.oar.oar_output import (
 )
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
-from gridbridge.errors import ParseError
+from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -36,16 +38,10 @@ from gridbridge.model.jobs_and_accounting import (
 )
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.program_runs import LIST_BYTES
-from collections.abc import Iterator
-from gridbridge.batch.oar.oar_commands import HERE
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_name import job_ids_in_pushed_report
+from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
-
+from gridbridge.shell.program_runs import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # one queue for all of OAR's queues, which share all nodes

@@ -14,8 +14,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaign
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
     ShownTaskSendExplanations,

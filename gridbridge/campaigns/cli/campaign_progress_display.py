@@ -1,6 +1,4 @@
-"""Shows the progress of campaigns: bars or lines while they run, and a plot. (by hand: import matplotlib inside
-functions, annotations under TYPE_CHECKING as in plot_files, else --watch loads it)
-"""
+"""Shows the progress of campaigns: bars or lines while tasks run, and a plot."""
 
 import sys
 import time
@@ -20,8 +18,7 @@ from rich.text import Text
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
-from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts
+from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, ShownCampaign
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 PAUSE_S = 1.0

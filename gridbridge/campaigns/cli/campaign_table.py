@@ -9,10 +9,11 @@ from dataclasses import asdict
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    SENT,
+    PublishedCampaignTask,
     ShownCampaign,
     ShownForecastErrors,
 )
-from gridbridge.model.campaigns.published_campaigns_and_tasks import SENT, PublishedCampaignTask
 from gridbridge.model.published_status_and_reports import (
     number_with_noun,
     replace_control_characters,

@@ -179,7 +179,9 @@ def print_events(
     if is_json:
         output_and_errors.print_json(to_json_types(events))
         return
-    output_and_errors.print_table(EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign"))
+    output_and_errors.print_table(
+        EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
+    )
     for event in events if is_one else ():
         parameters, words = published_events_and_tasks.first_failed_task_details(event)
         if parameters:

@@ -1,4 +1,4 @@
-"""that of gridstat"""
+"""gridstat: shows the user's campaigns and tasks, from the published files."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,7 @@ from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaign
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
@@ -88,7 +87,9 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
     tasks = published_events_and_tasks.list_published_tasks(campaign, first, view.folder)
     counted = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
-        output_and_errors.print_json(_plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]})
+        output_and_errors.print_json(
+            _plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
+        )
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
@@ -144,7 +145,9 @@ def show_task_or_its_output(
     elif view.is_csv:
         campaign_table.print_tasks_csv([published_task], parameters, view.is_headless)
     elif is_there:
-        output_and_errors.print_line(f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}")
+        output_and_errors.print_line(
+            f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}"
+        )
     else:
         campaign_table.print_task_lines([published_task], parameters, view.is_headless)
     return 0
@@ -313,7 +316,10 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
         (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output_and_errors.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number))),
+        (
+            options["is_jdl"],
+            lambda: output_and_errors.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number)),
+        ),
         (options["is_failed"], lambda: show_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: show_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: show_open_events(campaigns[0], view)),

@@ -27,7 +27,7 @@ from gridbridge.campaigns.store.campaign_client import (
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType

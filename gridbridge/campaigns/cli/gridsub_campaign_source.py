@@ -1,4 +1,4 @@
-"""that of new_campaigns (the file imports click, so it is in cli)"""
+"""Reads gridsub's new campaigns: from a JDL, a job script with `#$` lines, or the command line."""
 
 import io
 import json

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import configuration_in_force
-from gridbridge.shell import safe_files, rsync, ssh
+from gridbridge.shell import rsync, safe_files, ssh
 from gridbridge.shell import safe_files as files
 from gridbridge.shell.program_runs import LIST_BYTES
 

@@ -1,4 +1,9 @@
-"""Relays the grid commands to the transfer host by the user's own ssh, and tells users that they wait for its runner."""
+"""Relays the users' commands of login nodes to the transfer host by ssh, and waits for its runner.
+
+The spool and the published files are on the transfer host. No command is relayed from hosts that mount these
+files. Calls for help, the version or other published files run on the login node. Files that a relayed command
+writes are copied to the login node.
+"""
 
 import json
 import os
@@ -21,7 +26,7 @@ from gridbridge.campaigns.store.campaign_client import (
     RunnerAnswerTimeout,
 )
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli import output_and_errors
 from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.shell import ssh
@@ -110,12 +115,12 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_owned_by_current_user(files.to)):
-            output_and_errors.print_error(f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR")
+            output_and_errors.print_error(
+                f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
+            )
             return output_and_errors.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = ssh.run_remotely_and_fetch_files(
-                transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
-            )
+            status = ssh.run_remotely_and_fetch_files(transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder)
             if status == ssh.RELAY_FAILED:
                 output_and_errors.print_error(EITHER.format(name, transfer_host))
                 return output_and_errors.ERROR

@@ -1,4 +1,10 @@
-"""that of nikita_queries"""
+"""Collects the state that nikita decides on: listed tasks, blocked requests, and jumps of the clock.
+
+A cluster is asked for blocked requests only while campaign tasks run in its best-effort queues and other jobs
+wait at that cluster.
+
+The clock readings belong to this host, so they are in a file of their own, not in the state file.
+"""
 
 import json
 import logging
@@ -20,27 +26,25 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import (
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
     ArrayTasksInSameState,
-    ClockJump,
-    HostClockReadings,
-    NikitaDeletionReason,
-    TaskDeletionMark,
-)
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     BlockedLocalRequest,
     CampaignArrayJob,
     CellRequestsAndResources,
+    ClockJump,
+    HostClockReadings,
     LocalRequestId,
+    NikitaDeletionReason,
+    TaskDeletionMark,
     TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.clock import Clock

@@ -1,4 +1,9 @@
-"""that of nikita"""
+"""One cycle of nikita: decides which tasks to delete, and deletes them by their owners' accounts.
+
+Nikita only marks and deletes tasks. Only the runner resubmits tasks, when it sees that they have ended: if two
+programs resubmitted, a task would run twice (CiGri, 2014). At clusters that do not answer, no task is deleted.
+At clusters where no job can start, only cancelled and moved tasks are.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -34,31 +39,29 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
     ArrayTaskDeletion,
     ArrayTasksInSameState,
+    BlockedLocalRequest,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
     NikitaTimeouts,
-)
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    BlockedLocalRequest,
     TasksPreemptedForRequest,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import (
     DecisionJournal,
     DecisionJournalEntry,
     make_journal_entry,
 )
-from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
 _log = logging.getLogger(__name__)

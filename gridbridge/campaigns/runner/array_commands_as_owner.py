@@ -30,7 +30,7 @@ from gridbridge.model.fixed_paths import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.program_runs import CompletedProgram
 

@@ -32,8 +32,8 @@ from gridbridge.campaigns.submission.campaign_admission import (
 )
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.campaigns.nikita_deletion_planning import sum_clock_jumps
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.nikita_deletion_planning import sum_clock_jumps
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt

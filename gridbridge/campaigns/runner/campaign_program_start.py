@@ -11,16 +11,14 @@ from typing import Any, NoReturn, Protocol
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import describe_error
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.program import service_cycle, service_cycle
+from gridbridge.model.policy import Policy
+from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
-from gridbridge.program.service_cycle import CycleDaemon
-from gridbridge.program.service_cycle import ReloadingDaemon
-from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.program.service_cycle import CycleDaemon, ReloadingDaemon
 from gridbridge.program.threads_and_backoff import is_thread_start_failure
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_startup import switch_process_to_account
+from gridbridge.shell.program_startup import switch_process_to_account, version_with_commit
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 

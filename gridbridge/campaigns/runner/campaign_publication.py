@@ -20,14 +20,12 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEv
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,
     ShownCampaigns,
-)
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    CampaignTaskEndCounts,
-    PublishedCampaignTask,
     counts_of_one_ended_task,
     sum_task_end_counts_by_cluster,
 )
@@ -35,7 +33,7 @@ from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 

@@ -1,4 +1,8 @@
-"""that of campaign_runner"""
+"""Runs the cycles of the campaign runner, journals their decisions, and replays them.
+
+Job names at a cluster begin with the site's name. Under a new name no job would be found, and every task would
+count as lost.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,8 +26,8 @@ from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     add_ended_tasks_to_usage,
     decay_usage,
+    sum_usage_by_claimant,
 )
-from gridbridge.decisions.campaigns.campaign_order_and_fairshare import sum_usage_by_claimant
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, map_arrays_to_clusters
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
@@ -35,17 +39,17 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.fixed_paths import CONFIG, RUNNER_SITE
 from gridbridge.model.grid_engine_amounts import HOUR_S
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
+from gridbridge.program import cluster_observer
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.shell import local_host_facts, safe_files
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
 from gridbridge.state.decision_journal import (
     DecisionJournal,
     DecisionJournalEntry,
     make_journal_entry,
 )
-from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.program import cluster_observer
-from gridbridge.shell import local_host_facts, safe_files
-from gridbridge.shell.clock import Clock
-from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
 MAX_BYTES = 1 << 10

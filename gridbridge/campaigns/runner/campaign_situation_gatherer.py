@@ -67,11 +67,11 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile

@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer_route import Away
 from gridbridge.program.cluster_observer import (
     ClusterSnapshotSharing,
@@ -32,9 +32,9 @@ from gridbridge.program.cluster_observer import (
     query_result_to_share,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.cluster_query_tables import LastClusterQueryResult
+from gridbridge.state.state_file import StateFile
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)

@@ -1,4 +1,7 @@
-"""Store the results of a cycle (job ratios, ends, missing tasks), and update the completion forecasts of campaigns."""
+"""Store the results of a cycle (job ratios, ends, missing tasks), and update the completion forecasts of campaigns.
+
+To measure errors, the first forecast after half of a campaign's tasks is stored.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,18 +17,18 @@ from gridbridge.campaigns.store.campaign_task_rows import (
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
+from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
+    forecast_campaign_end,
+    forecast_error_share,
+    summarize_forecast_errors,
+)
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
     group_attempts_by_task,
     mark_ended_attempts_as_copies,
     select_final_task_ends,
 )
-from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
-    forecast_campaign_end,
-    forecast_error_share,
-    summarize_forecast_errors,
-)
-from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,

@@ -1,4 +1,7 @@
-"""Track attempts that are missing from job lists, and find the longest-running ones of campaigns near their end."""
+"""Track attempts that are missing from job lists, and find the longest-running ones of campaigns near their end.
+
+The tracked times survive restarts, because each cycle from cron is a new process.
+"""
 
 import json
 import logging
@@ -9,12 +12,12 @@ from heapq import nlargest
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import Place, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
+from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
     group_attempts_by_task,
+    map_tasks_to_failed_clusters,
 )
-from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
-from gridbridge.decisions.campaigns.task_retries_and_copies import map_tasks_to_failed_clusters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -25,7 +28,6 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import (
     format_array_index_ranges,
@@ -33,6 +35,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     is_prologue_or_epilogue_task,
     parse_array_index_ranges,
 )
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
 from gridbridge.shell import safe_files

@@ -1,5 +1,8 @@
-"""Carry out a cycle's plan, each step recorded before it is done; close ended campaigns in root's ledger, and compare
-it with the state file.
+"""Carries out a cycle's plan: each step is recorded before it is done.
+
+Ended campaigns are closed in root's ledger, and the ledger is compared with the state file.
+
+Root submits no further tasks of a closed campaign.
 """
 
 import logging
@@ -28,8 +31,8 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.decisions.campaigns.task_retries_and_copies import is_unreleased_array_unwanted
 from gridbridge.decisions.campaigns.ledger_recovery_rules import is_ledger_ahead_of_state_file
+from gridbridge.decisions.campaigns.task_retries_and_copies import is_unreleased_array_unwanted
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, OwnerAccountGone, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -43,12 +46,12 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
+from gridbridge.model.campaigns.speculation import SupersededAttempts
+from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 

@@ -25,9 +25,8 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     new_campaign_event,
     repeat_event_with_longer_pause,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import number_retries_after_copies
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
-from gridbridge.decisions.campaigns.task_retries_and_copies import plan_task_retries
+from gridbridge.decisions.campaigns.task_retries_and_copies import number_retries_after_copies, plan_task_retries
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,

@@ -1,5 +1,6 @@
-"""The user's side of campaigns: send requests to the runner, and read published campaigns, events and tasks; owners
-also see output and parameters.
+"""The user's side of campaigns: requests to the runner, and published campaigns, events and tasks.
+
+Owners can also read the output and the parameters of their tasks.
 """
 
 import json
@@ -30,16 +31,14 @@ from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    DROPPED,
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
     ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,
     ShownCampaigns,
     ShownForecastErrors,
-)
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    DROPPED,
-    CampaignTaskEndCounts,
-    PublishedCampaignTask,
 )
 from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
@@ -384,7 +383,9 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return campaign_progress_and_forecast.campaign_with_ended_task_counts(campaign, task_end_times_and_clusters(campaign, folder))
+    return campaign_progress_and_forecast.campaign_with_ended_task_counts(
+        campaign, task_end_times_and_clusters(campaign, folder)
+    )
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:

@@ -1,5 +1,11 @@
-"""Read a campaign's files for root, verified against root's ledger and the service's register of numbered files. (by
-hand: drop the inner self-import in _require_given)
+"""Reads a campaign's files for root, verified against root's ledger and the service's register of files.
+
+Root's ledger holds each file's digest from the file's first submission on. Before the first submission, the
+file must match the service's register. Tasks of a file of added tasks follow all earlier tasks. Frequently
+started programs load this module.
+
+The register also has campaigns that a restored state file lacks. It proves that the service itself numbered a
+file, because any user may create a file of such a name.
 """
 
 import hashlib

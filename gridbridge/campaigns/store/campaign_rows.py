@@ -1,4 +1,4 @@
-"""that of campaign_rows"""
+"""The state file's rows of campaigns and of their tasks."""
 
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import asdict, fields

@@ -1,4 +1,7 @@
-"""Tables and queries of single tasks: for publication, to delete or preempt, and missing at clusters."""
+"""Tables and queries of single tasks: for publication, to delete or preempt, and missing at clusters.
+
+A task is marked before it is deleted; the mark stays until the task's end is known.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
@@ -11,18 +14,6 @@ from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, func,
 from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    REASONS_IF_STILL_WAITING,
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-    TaskDeletionMark,
-    TaskMissingSince,
-)
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    LocalRequestId,
-    PreemptionHistory,
-    TasksPreemptedForRequest,
-)
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     RebalancedTaskAttempt,
@@ -30,6 +21,16 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    REASONS_IF_STILL_WAITING,
+    ArrayTaskDeletion,
+    LocalRequestId,
+    NikitaDeletionReason,
+    PreemptionHistory,
+    TaskDeletionMark,
+    TaskMissingSince,
+    TasksPreemptedForRequest,
+)
 from gridbridge.state.campaign_tables import (
     ARRAYS,
     ATTEMPTS,

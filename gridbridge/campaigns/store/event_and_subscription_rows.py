@@ -1,4 +1,7 @@
-"""The tables of campaign events, of success records by cluster, and of users' subscriptions to messages about them."""
+"""The tables of campaign events, of success records by cluster, and of users' subscriptions to messages about them.
+
+An event that recurs reuses its row, so the number of rows has a limit.
+"""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields, replace

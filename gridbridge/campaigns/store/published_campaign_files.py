@@ -11,13 +11,11 @@ from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaignClusters,
-    ShownCampaigns,
-)
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
     RebalancedTaskAttempt,
+    ShownCampaignClusters,
+    ShownCampaigns,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations

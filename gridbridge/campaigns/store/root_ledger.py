@@ -1,4 +1,10 @@
-"""that of root_ledger (by hand: one TYPE_CHECKING block; the only COLLISION that stays)"""
+"""Root's ledger of submitted tasks, which only root can write: each attempt of a task is submitted once.
+
+Each array is parsed once into runs of consecutive tasks. Frequently started programs load this module.
+
+Each campaign has one append-only file, in a folder that only root can open. Frequently started programs load
+this module.
+"""
 
 import errno
 import fcntl

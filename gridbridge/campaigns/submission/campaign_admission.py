@@ -1,4 +1,8 @@
-"""Admit a campaign: apply the site's admission rules, and check files against a JDL's limits."""
+"""Admit a campaign: apply the site's admission rules, and check files against a JDL's limits.
+
+Rules are refused if other accounts can write their folder or file; the error has a command that corrects the
+permissions. So no user's text is ever executed.
+"""
 
 import os
 import re
@@ -37,11 +41,12 @@ from gridbridge.model.campaigns.requested_host_properties import (
 )
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.program import configuration_in_force
-from gridbridge.shell import safe_files as file_trust, local_host_facts, safe_files
+from gridbridge.shell import local_host_facts, safe_files
+from gridbridge.shell import safe_files as file_trust
 from gridbridge.state.published_file_formats import read_offered_names
 
 MAX_BYTES = 1 << 20

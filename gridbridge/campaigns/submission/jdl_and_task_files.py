@@ -1,4 +1,9 @@
-"""Write a campaign as a JDL, find the lines of its keys, and read files with one task a line."""
+"""Write a campaign as a JDL, find the lines of its keys, and read files with one task a line.
+
+Every wrong line is reported with its number. The input may be a device without an end, so its size is limited.
+CiGri's -F also accepts a JSON list of tasks. Each task of a campaign gets a first word that is unique in the
+campaign: its name.
+"""
 
 import json
 import os

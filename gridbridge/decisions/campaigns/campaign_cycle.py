@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
+from itertools import groupby
+
 from gridbridge.decisions.campaigns import job_ratio_predictor
-from gridbridge.decisions.campaigns.event_texts_and_notifications import (
-    format_campaign_event_for_log,
-)
 from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     OpenCampaignEventsInCycle,
@@ -15,14 +14,8 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     may_retry_array_submission,
     record_cluster_probes,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
-    AttemptsByTask,
-    find_superseded_attempts,
-    group_attempts_by_task,
-    is_unreleased_array_unwanted,
-    mark_ended_attempts_as_copies,
-    number_retries_after_copies,
-    select_final_task_ends,
+from gridbridge.decisions.campaigns.event_texts_and_notifications import (
+    format_campaign_event_for_log,
 )
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import describe_started_prologues as of_steps
@@ -31,13 +24,23 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     DecisionsBeforeSpeculation,
     plan_speculative_attempts,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import plan_task_retries
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    AttemptsByTask,
+    find_superseded_attempts,
+    group_attempts_by_task,
+    is_unreleased_array_unwanted,
+    mark_ended_attempts_as_copies,
+    number_retries_after_copies,
+    plan_task_retries,
+    select_final_task_ends,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskAttemptOutcome,
     map_arrays_to_clusters,
 )
@@ -46,12 +49,6 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCyc
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import groupby
-from gridbridge.model.campaigns.campaign import TaskAttempt
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
-
 
 INTENDED = ArraySubmissionState.INTENDED
 BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of unfinished submissions

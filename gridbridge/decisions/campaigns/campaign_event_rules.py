@@ -10,14 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+    STARTED_OUTCOMES,
     OpenCampaignEventsInCycle,
     derive_cluster_blacklist,
+    find_black_hole_clusters,
     new_campaign_event,
     repeat_event_with_longer_pause,
-)
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
-    STARTED_OUTCOMES,
-    find_black_hole_clusters,
     select_arrays_sent_before_outage,
     update_success_records,
 )

@@ -1,22 +1,29 @@
-"""Rank the campaigns for each cluster, and share its free slots among claimants. (then both)  325 lines"""
+"""Rank the campaigns for each cluster, and share its free slots among them.
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, FairShareInputs
-from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
+Test campaigns come first, in the order of submission. Then campaigns are offered the clusters with an affinity
+to their owners, then their other clusters (CiGri scheduler specification, metascheduler, note of 20 May 2009).
+Higher priorities go first, then older campaigns. Only a few of a person's tests come first at a cluster at a
+time, so that nobody blocks other people by splitting work into tests.
+
+A claimant is a user, project or group. The next slot goes to the claimant with the least usage (CiGri scheduler
+specification, fairsharing). A few first tasks of each claimant come before all shares, so that everybody soon
+has results. The specification counts first tasks by campaign. Here they are counted by claimant, so that
+splitting work into many campaigns gains nothing.
+"""
+
 import math
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage
+from typing import NamedTuple
 
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, DecayedCampaignUsage, FairShareInputs
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 MIN_PRIOR_TESTS = 3  # least limit of one owner's test campaigns that are served first at a cluster
 SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster per test campaign of an owner that is served first

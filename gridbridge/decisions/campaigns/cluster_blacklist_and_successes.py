@@ -1,26 +1,39 @@
-"""Derive which clusters are closed to which campaigns, and keep success records: black holes, starving tasks, errors.
-(then both)  352 lines"""
+"""Derive which clusters are closed to which campaigns, from the tasks that failed and succeeded there.
 
-from collections.abc import Iterable, Mapping
+A cluster is closed if it is a black hole, if tasks don't start there, or if its commands fail.
+
+A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix probes
+every 30 s). After program errors, or as a black hole, a cluster stays closed until the owner acts.
+
+A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such a cluster,
+a black hole, is free again at once and gets ever more tasks. Batch systems do not detect black holes, so the
+limits are gridbridge's own.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignCluster
+from statistics import median
+
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignCluster,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     PAUSING_EVENTS,
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
+    CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
-from statistics import median
-from gridbridge.model.campaigns.campaign import CampaignCluster, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignSuccessAtCluster
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
 
 
 class OpenCampaignEventsInCycle:

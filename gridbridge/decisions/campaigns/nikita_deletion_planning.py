@@ -1,23 +1,32 @@
-"""that of nikita_deletion_planning, and: Ages of tasks are corrected for jumps of the clock, so that no task is
-killed too early.  248 lines"""
+"""Plan which tasks nikita deletes: tasks of cancelled campaigns, preempted tasks, and tasks that hang.
+
+Ages of tasks are corrected for jumps of the clock, so that no task is deleted too early.
+
+nikita deletes the newest tasks that wait above the flood rate after a grace period, tasks that wait too long,
+tasks that run long after their walltime, tasks and campaigns that owners cancelled, best-effort tasks whose
+resources a local request lacks, and waiting tasks that rebalancing moves. Waiting tasks of test campaigns are
+kept. (CiGri scheduler specification, note on step 9; CiGri v3.)
+
+A time stored before a forward jump looks too old by the length of the jump. A pause in which the host was off
+also counts as a jump, since its length is unknown. Corrected ages are never too large.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
+
 from gridbridge.decisions.campaigns import task_preemption_planning
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     ArrayTaskDeletion,
     ArrayTasksInSameState,
+    ClockJump,
+    HostClockReadings,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
 )
-from collections.abc import Iterable
-from dataclasses import replace
-from datetime import datetime, timedelta
-from gridbridge.model.campaigns.task_deletions_and_preemptions import ClockJump, HostClockReadings
-
 
 REASON_WORDS = {
     NikitaDeletionReason.OVERFLOW: "wait beyond the flood rate",

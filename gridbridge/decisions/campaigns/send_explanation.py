@@ -6,12 +6,12 @@ The explanation uses the decision's own situation, so that its numbers are from 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import explain_campaign_order
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.decisions.campaigns.campaign_order_and_fairshare import explain_campaign_order
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog

@@ -4,19 +4,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import ClusterClosureOrProbe
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
-    count_starved_tasks_by_cluster,
-)
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     COMMITTED_USE_S,
-    FairShareRequest,
-    fair_share_tasks_by_campaign,
-)
-from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     ClustersOfferedToCampaign,
+    FairShareRequest,
     fair_share_claimant,
+    fair_share_tasks_by_campaign,
     rank_campaigns_for_clusters,
+)
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+    ClusterClosureOrProbe,
+    count_starved_tasks_by_cluster,
 )
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler

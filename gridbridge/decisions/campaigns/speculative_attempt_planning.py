@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     count_starved_tasks_by_cluster,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     FreeClusterSlots,
     RemainingArraysByCluster,
@@ -20,6 +19,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 )
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
+from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, TaskRetry

@@ -12,15 +12,13 @@ from heapq import merge
 from itertools import islice
 
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-)
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayJobsById,
+    ArrayTaskDeletion,
     BlockedLocalRequest,
     CampaignArrayJob,
     CellRequestsAndResources,
     LocalRequestId,
+    NikitaDeletionReason,
     PreemptibleTask,
     PreemptionHistory,
     QueueInstanceResources,

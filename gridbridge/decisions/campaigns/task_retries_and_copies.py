@@ -1,17 +1,28 @@
-"""Decide which attempt of a task counts, whether the task runs again, and which clusters it avoids. (then both)  296
-lines"""
+"""Decide which attempt of a task counts, whether the task runs again, and which clusters it avoids.
 
+Each cause of failure has its own limited number of retries. Without a limit, CiGri killed and resubmitted the
+same task for ever (scheduler 3.2, walltime). A task goes to clusters where it has not failed, while the
+campaign has such clusters.
+
+Several attempts run at once when a task got a speculative attempt. An attempt that does not count gets outcome
+COPY: neither success nor failure, and no retry. When a task has succeeded, its other attempts are deleted
+(CiGri scheduler specification, finalize scheduling).
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
+from dataclasses import replace
+
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
-
 
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
 AVOIDED_OUTCOMES = frozenset(

@@ -1,28 +1,24 @@
 """Report a balancer round: its plan in one sentence, and the figures that are published."""
 
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalancePlanFigures,
-    BalancePlanReason,
-    NewNodeOrRemovalRefusal,
-)
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     count_slots_and_startable_tasks,
     startable_waiting_jobs,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanFigures,
+    BalancePlanReason,
+    BalanceSituation,
+    NewNodeOrRemovalRefusal,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
     PublishedBalancerFigures,
@@ -33,7 +29,10 @@ from gridbridge.model.elastic.published_balance import (
     TasksEndedInMinute,
     minute_since_epoch,
 )
-
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 
 USUAL = DemandPolicySection()
 MINUTES_S = 120  # times from this length on are printed in minutes

@@ -1,28 +1,32 @@
-"""Rules for replays: CycleCloud's rule, when the next round may differ, and which recorded waits a lack of slots
-caused."""
+"""Rules for replays of workloads: CycleCloud's rule, the time of the next change, and waits for slots.
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import startable_waiting_jobs
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason, BalanceSituation
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules, ReplayPolicy
-from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
+CycleCloud's rule puts all waiting tasks into free, booting and new nodes, and removes nodes that stayed unused
+for 300 s, as cyclecloud-gridengine 2.0 does for one kind of node.
+
+Accounting records no holds, start times or dependencies. A task that waited through a whole minute with enough
+free slots waited for another reason. The capacity is the largest number of slots ever in use at once.
+"""
+
 import itertools
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
+
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import startable_waiting_jobs
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason, BalanceSituation
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.replay_tasks_and_results import (
+    ComparedReplayRules,
     RecordedReplayTask,
     ReplayExclusionReason,
+    ReplayPolicy,
     ReplayWorkload,
 )
-from gridbridge.model.grid_engine_amounts import MINUTE_S
-
+from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
 
 IDLE_TIMEOUT_S = 300.0
 

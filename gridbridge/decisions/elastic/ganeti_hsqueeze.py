@@ -9,13 +9,13 @@ from dataclasses import replace
 from math import floor
 
 from gridbridge.decisions.elastic.ganeti_instance_balancing import balance_ganeti_instances
-from gridbridge.decisions.elastic.ganeti_placement_score import (
-    GanetiInstancePlacement,
-    present_ganeti_placement,
-)
 from gridbridge.decisions.elastic.ganeti_node_load import (
     GanetiInstanceLoad,
     ganeti_load_with_primary,
+)
+from gridbridge.decisions.elastic.ganeti_placement_score import (
+    GanetiInstancePlacement,
+    present_ganeti_placement,
 )
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,

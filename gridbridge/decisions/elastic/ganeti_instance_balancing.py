@@ -8,6 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 
+from gridbridge.decisions.elastic.ganeti_node_load import (
+    GanetiInstanceLoad,
+    GanetiNodeLoad,
+    do_ganeti_tags_allow_migration,
+    ganeti_load_with_primary,
+    ganeti_load_without_primary,
+)
 from gridbridge.decisions.elastic.ganeti_placement_score import (
     CONFLICT,
     EQUAL,
@@ -24,13 +31,6 @@ from gridbridge.decisions.elastic.ganeti_placement_score import (
     ganeti_loads_after_unmirrored_move,
     ganeti_node_score_share,
     possible_ganeti_instance_moves,
-)
-from gridbridge.decisions.elastic.ganeti_node_load import (
-    GanetiInstanceLoad,
-    GanetiNodeLoad,
-    do_ganeti_tags_allow_migration,
-    ganeti_load_with_primary,
-    ganeti_load_without_primary,
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, GanetiInstanceMoveKind
 

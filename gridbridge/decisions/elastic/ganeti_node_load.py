@@ -1,9 +1,14 @@
-"""Compute the hardware and load of Ganeti nodes, and whether a node has room for more (N+1 included). (keep the
-second sentence)"""
+"""Compute the hardware and load of Ganeti nodes, and whether a node has room for more instances.
+
+Room includes N+1 redundancy: the memory for the instances of any one failed node.
+
+The values are NamedTuples for speed: a balance creates several hundred thousand.
+"""
 
 from collections.abc import Mapping
 from math import inf, nan
 from typing import NamedTuple, TypeVar
+
 from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
     GanetiCluster,
@@ -12,7 +17,6 @@ from gridbridge.model.elastic.ganeti_cluster import (
     GanetiInstanceStatus,
     GanetiNode,
 )
-
 
 Key = TypeVar("Key")
 

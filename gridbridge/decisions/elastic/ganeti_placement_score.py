@@ -11,11 +11,6 @@ from math import sqrt
 from typing import NamedTuple
 
 from gridbridge.decisions.elastic.ganeti_node_load import (
-    hardware_of_ganeti_nodes,
-    initial_ganeti_node_loads,
-    loads_of_ganeti_instances,
-)
-from gridbridge.decisions.elastic.ganeti_node_load import (
     GanetiInstanceLoad,
     GanetiNodeHardwareAndTags,
     GanetiNodeLoad,
@@ -25,6 +20,9 @@ from gridbridge.decisions.elastic.ganeti_node_load import (
     ganeti_load_with_secondary,
     ganeti_load_without_primary,
     ganeti_load_without_secondary,
+    hardware_of_ganeti_nodes,
+    initial_ganeti_node_loads,
+    loads_of_ganeti_instances,
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 

@@ -1,22 +1,27 @@
-"""Decide and list the acts that put the site's own hosts on standby or wake them, and resolve OAR's power requests."""
+"""Decide and list the acts that put the site's own hosts on standby or wake them, and resolve OAR's power requests.
 
-from collections.abc import Callable, Mapping
+A standby host stays in its cell. The balancer powers off only hosts that it closed and then found idle, and
+hosts that did not come up after a wake.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
+
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     BusyOrSilentHostState,
     DueNodeAct,
+    ElasticNodeState,
+    HostJoinStep,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
     is_host_reporting,
 )
-from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_of_host
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     STANDBY_AUTO,

@@ -10,18 +10,16 @@ from datetime import datetime
 from gridbridge.decisions.elastic import host_standby_and_waking
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
-    ElasticNodeState,
-    ProviderMachine,
-    ProviderMachineState,
-    short_host_name,
-)
-from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     DueNodeAct,
+    ElasticNodeState,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
     is_host_reporting,
+    short_host_name,
 )
 
 LISTED_S = 120.0  # after this time a machine missing from its list is taken for gone

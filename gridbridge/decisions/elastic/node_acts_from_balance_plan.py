@@ -8,24 +8,26 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gridbridge.decisions.elastic import (
+    host_standby_and_waking,
     machine_list_reconciliation,
     node_and_master_lifecycle,
-    host_standby_and_waking,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     BusyOrSilentHostState,
     DueNodeAct,
+    ElasticNode,
+    ElasticNodeState,
     NodeStateCause,
+    short_host_name,
 )
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
 from gridbridge.model.states import QueueInstanceStateFact
 

@@ -1,25 +1,33 @@
-"""Decide the next act of each node that the balancer owns, by a table of its states, and when to destroy the master's
-machine."""
+"""Decide the next act of each node of the balancer, by a table of node states.
+
+Also decide when the master's machine is destroyed.
+
+Only the provider's tags say who owns a machine. A pool without a complete machine list is left unchanged.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from gridbridge.decisions.elastic import machine_list_reconciliation, host_standby_and_waking
+
+from gridbridge.decisions.elastic import host_standby_and_waking, machine_list_reconciliation
 from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     BusyOrSilentHostState,
     DueNodeAct,
+    ElasticNodeState,
+    HostJoinStep,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
     is_host_reporting,
+    is_same_host,
 )
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ProviderMachine, is_same_host
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 

@@ -1,24 +1,20 @@
 """Compute node prices and costs by hour, choose the pool that gives new nodes, and pause pools that failed."""
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
-from gridbridge.model.grid_engine_amounts import HOUR_S
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+
 from gridbridge.decisions.elastic import machine_list_reconciliation
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balance_sections import BalanceSection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodesSnapshot,
     BalancerOwnedNode,
+    ElasticNodeState,
     NodeStateCause,
     PoolFailureRecord,
 )
-
+from gridbridge.model.grid_engine_amounts import HOUR_S
 
 HOURS = 24
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -9,16 +9,14 @@ from gridbridge.decisions.elastic import machine_list_reconciliation
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
-    ElasticNodeState,
-    ProviderMachine,
-    ProviderMachineState,
-    short_host_name,
-)
-from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodesSnapshot,
     BalancerOwnedNode,
+    ElasticNodeState,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
     is_host_reporting,
+    short_host_name,
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
 

@@ -1,15 +1,13 @@
-"""that of standby_host_policy (Decide which of the site's own hosts go on standby and which are woken. ...)"""
+"""Decide which of the site's own hosts go on standby, and which are woken.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from math import floor, inf
-from gridbridge.decisions.elastic.demand.task_requirements import parse_amount_or_zero
-from gridbridge.decisions.elastic.demand.task_packing import FreeHostCapacity
-from gridbridge.model.elastic.balance_sections import SqueezeSection
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+HSqueeze's rule for batch jobs: hosts are woken below the minimal reserve of free standard requests, and rest
+only while the higher target reserve remains.
+"""
+
 from collections.abc import Iterable, Set
-from dataclasses import replace
-from math import inf
+from dataclasses import dataclass, replace
+from math import floor, inf
+
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.free_capacity import (
     collect_cell_placement_rules,
@@ -18,12 +16,17 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     ordinary_queues_by_host,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement, requirement_of_task_requests
 from gridbridge.decisions.elastic.demand.task_packing import (
     CellPlacementRules,
+    FreeHostCapacity,
     count_task_pieces_fitting_host,
     host_capacity_after_placement,
     parse_consumable_amounts,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import (
+    TaskRequirement,
+    parse_amount_or_zero,
+    requirement_of_task_requests,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -42,7 +45,6 @@ from gridbridge.model.elastic.standby_hosts import (
     TaskForOtherHost,
     tags_of_host,
 )
-
 
 NO_ROOM = FreeHostCapacity(parts=())
 

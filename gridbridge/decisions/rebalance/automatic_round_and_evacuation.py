@@ -1,59 +1,44 @@
-"""Automatic rebalancing round: failed hosts first, then one host or one job."""
+"""Automatic rebalancing round: failed hosts first, then one host or one job.
+
+The rules are those of Hydra's HostFailWorker: a plan reports losses beforehand, and owners' wishes are
+overridden.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair_or_spread, is_job_unevenly_spread
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    happened_within,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    RebalanceMovePlan,
-    RejectedMove,
-)
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,
     draft_moves_owner_round_robin,
     draft_new_task_copy,
+    format_gigabytes,
     is_host_readable,
     live_or_replica_move_kind,
     rank_copy_target_hosts,
-)
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    format_gigabytes,
     why_copy_is_forbidden,
     why_task_is_not_moved,
     why_task_state_forbids_move,
 )
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    TaskNotMovedReason,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMoveKind,
     RebalanceMovePlan,
+    RejectedMove,
+    TaskNotMovedReason,
+    happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.published_status_and_reports import number_with_noun
-
 
 EVACUATED_STATES = (
     PlacementHostState.DEAD,

@@ -9,9 +9,11 @@ from datetime import timedelta
 from math import ceil
 
 from gridbridge.decisions.rebalance.job_rebalancing import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, live_or_replica_move_kind
 from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    describe_moves,
     format_gigabytes,
+    live_or_replica_move_kind,
     why_copy_is_forbidden,
     why_host_takes_no_copy,
     why_host_takes_no_more_of_job,
@@ -20,14 +22,12 @@ from gridbridge.decisions.rebalance.move_plan_draft import (
 )
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    HostLoadBeforeAfter,
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    HostLoadBeforeAfter,
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection

@@ -3,39 +3,30 @@
 Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
 
+from collections.abc import Iterator
+
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,
     draft_new_task_copy,
     is_host_readable,
+    live_or_replica_move_kind,
+    why_copy_is_forbidden,
+    why_host_takes_no_more_of_job,
+    why_task_state_forbids_move,
 )
-from gridbridge.decisions.rebalance.move_plan_draft import why_task_state_forbids_move
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementJobOrDataset,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMoveKind,
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Iterator
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_move_kind
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    why_copy_is_forbidden,
-    why_host_takes_no_more_of_job,
-)
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementJobOrDataset,
-    PlacementTask,
-)
 
 
 def plan_job_repair_or_spread(

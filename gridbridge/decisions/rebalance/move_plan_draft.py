@@ -2,34 +2,23 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
-    PlacementTask,
-    PlacementTaskState,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     PlacementMoveKind,
-    RebalanceMovePlan,
-    RejectedMove,
-)
-from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Iterator
-from datetime import timedelta
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
     PlacementTask,
     PlacementTaskState,
+    RebalanceMovePlan,
+    RejectedMove,
     TaskNotMovedReason,
     happened_within,
 )
-
 
 MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
 UNLISTED = "more moves were rejected than are listed"

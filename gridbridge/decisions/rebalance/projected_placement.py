@@ -14,14 +14,12 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
+    PlacementMove,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
     happened_within,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
-    PlacementMoveKind,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 

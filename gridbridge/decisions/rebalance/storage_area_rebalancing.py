@@ -1,48 +1,51 @@
 """Rebalancing rounds for datasets: each dataset is a job, each area a host.
 
-A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks
-are evened out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
+A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks are evened
+out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
+
+By Hydra's "optimal host", a target is up, writable, without a copy, and has more than the minimum of free
+bytes. The copy takes at most a part of the free bytes. Copies spread over as many clusters as possible.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
+    describe_lost_datasets,
+    draft_host_evacuation,
     failed_hosts_with_copies,
     last_plan_with_all_rejections,
     plan_lightest_or_heaviest_host,
 )
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
-    describe_lost_datasets,
-    draft_host_evacuation,
-)
 from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, draft_moves_owner_round_robin
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
-from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    RefusedAreaOrDataset,
+    ServiceReplicaAct,
+    format_bytes,
+)
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
+    PlacementMove,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
+    RebalanceMovePlan,
     RecentPlacementMoveTimes,
     happened_within,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    RebalanceMovePlan,
-)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Collection, Mapping, Sequence
-from gridbridge.model.rebalance.datasets import Dataset, RefusedAreaOrDataset, format_bytes
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset's single task

@@ -19,21 +19,17 @@ from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    TasksObservedAtClusters,
-    TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
+    PlacementMove,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
-    PlacementMoveKind,
     RejectedMove,
+    TasksObservedAtClusters,
+    TransferredTask,
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection

@@ -1,21 +1,19 @@
-"""Findings about system accounts, owners and modes of files, and the transfer host's programs and sudoers file
-(design.md 5)."""
+"""Findings about system accounts, owners and modes of files, programs and the sudoers file.
+
+`gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` checks all.
+"""
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Set
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_check_facts import PathFacts
-import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
-from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site.site_check_facts import NonRootWritablePaths, TransferHostFacts
 
+from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.site_check_facts import NonRootWritablePaths, PathFacts, TransferHostFacts
+from gridbridge.model.site.site_section import SiteSection
 
 NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
 UNSEEN = "not visible to this user"
@@ -54,7 +52,9 @@ def account_folder_finding(
     if uid and facts.owner == uid and facts.mode == mode:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(facts))
     make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return broken_finding_with_fix(item, describe_owner_and_mode(facts), right, setup_edit_running_shell_line(make_and_give))
+    return broken_finding_with_fix(
+        item, describe_owner_and_mode(facts), right, setup_edit_running_shell_line(make_and_give)
+    )
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -110,7 +110,9 @@ def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     The account may have replaced the file by a symlink, so root never changes the symlink's target.
     """
     name = shlex.quote(path)
-    return setup_edit_running_shell_line(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
+    return setup_edit_running_shell_line(
+        f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}"
+    )
 
 
 def invisible_file_finding(item: str, right: str = "") -> CheckFinding:

@@ -12,12 +12,12 @@ from gridbridge.decisions.site.account_and_file_findings import (
     broken_finding_with_fix,
     describe_owner_and_mode,
     invisible_file_finding,
-    setup_edit_making_file_private,
     run_as_account_shell_line,
+    setup_edit_making_file_private,
     setup_edit_running_shell_line,
+    setup_edit_writing_root_file,
     sudoers_file_finding,
     system_account_finding,
-    setup_edit_writing_root_file,
 )
 from gridbridge.decisions.site.sge_configuration_findings import (
     BY_NUMBER,
@@ -37,7 +37,7 @@ from gridbridge.model.fixed_paths import (
     BALANCE_SUDOERS,
     BALANCE_UNIT,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import BalancerCellRights, BalancerFacts
 

@@ -1,24 +1,25 @@
-"""Best-effort queues of a cell: the needed queues (blocks of slots, each preempted as a whole), and findings with the
-correcting edits."""
+"""Findings about best-effort queues of a cell, with the edits that correct them.
+
+Each needed queue has one block of slots, which is preempted as a whole.
+
+With blocks of b slots, (i - 1) * b + 1 used slots of the host's local queue suspend block i. So `used + slots
+of running blocks <= slots of the host`. A local queue counts only its own jobs. On a host with several local
+queues, one job of any local queue suspends all blocks.
+
+The last edits give the queues their slots, so that no task starts in an incomplete set-up.
+"""
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping
-from gridbridge.model.fixed_paths import METHODS
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gridbridge.model.fixed_paths import BEST_EFFORT, METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
-    parse_qconf_values_by_host,
-    parse_qconf_words,
-)
-from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts
-import shlex
-from collections.abc import Iterator
-from dataclasses import replace
-from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attributes import (
-    is_besteffort_queue,
     parse_qconf_pairs,
     parse_qconf_values_by_host,
     parse_qconf_words,
@@ -32,7 +33,6 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
 )
-
 
 MOST = 8  # default number of best-effort queues: each queue costs scheduler time
 NAME = re.compile(r"gb-be([1-9][0-9]*)")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
-from gridbridge.model.states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
+from gridbridge.model.states import JobStateFact
 
 MOST_TOLD = 5  # printed reasons at most; a cell of 1000 hosts gives 1000
 NOT_TOLD = "the scheduler does not tell what it waits for"

@@ -1,12 +1,16 @@
-"""Findings about a running site, also of embedded clusters: poller, clocks, versions, queue states."""
+"""Findings about a running site, also of embedded clusters: poller, clocks, versions, queue states.
+
+One user owns the whole site, so no rights are checked and `gridbridge setup` has nothing to do.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
-from gridbridge.model.whole_configuration import ClusterKind
-from gridbridge.model.fixed_paths import CONFIG, HOME, PYTHON
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
+from gridbridge.model.policy import ClusterKind, Policy
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
@@ -16,15 +20,6 @@ from gridbridge.model.site.site_check_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.states import QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Iterator, Mapping
-from gridbridge.decisions.site import service_fault_findings
-from gridbridge.model.fixed_paths import METHODS, PYTHON
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts
-from gridbridge.model.published_status_and_reports import number_with_noun
-
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")

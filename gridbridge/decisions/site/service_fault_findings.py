@@ -1,27 +1,21 @@
-"""Findings about faults of services: older gridbridge.toml or version, rounds and cycles that never end, full folders."""
+"""Findings about faults of services: an older configuration or version, hanging rounds, and full folders."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
-from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_check_facts import PollerProcessFacts
-from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.published_rebalance_rounds import (
     LONGEST_ROUND,
     WORDS,
     PublishedRebalanceRound,
     RebalanceRoundKind,
 )
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.published_status_and_reports import number_with_noun
-from collections.abc import Iterator, Mapping
-from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_check_facts import FolderFreeSpace
-
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"

@@ -1,20 +1,17 @@
-"""Findings about Grid Engine's configuration: scheduler (sched_conf(5)); the transfer host's load sensor, report time
-and group ids (sge_conf(5))."""
+"""Findings about Grid Engine's configuration: sched_conf(5), and the transfer host's part of sge_conf(5).
 
-from collections.abc import Iterator
-from gridbridge.model.qconf_attributes import parse_qconf_pairs
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-    SharedSettingUndo,
-    TransferSetupSituation,
-)
+Existing load sensors are kept: a host's own list replaces the global list, so the global list is copied. An
+execd that started without a host configuration never reads a new host configuration (tried on 8.1.9). Such an
+execd has to be restarted, which leaves its jobs running.
+"""
+
 import shlex
+from collections.abc import Iterator
 from itertools import chain
 from itertools import count as counting
+
 from gridbridge.model.fixed_paths import METHODS
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
@@ -26,8 +23,6 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts
-from gridbridge.model.published_status_and_reports import number_with_noun
-
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
@@ -134,7 +129,9 @@ def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     return _host_conf_setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
 
-def _host_conf_setting(situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str) -> CheckFinding:
+def _host_conf_setting(
+    situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
+) -> CheckFinding:
     request = situation.wanted
     edit = SetupEdit(
         verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute=attribute, value=right

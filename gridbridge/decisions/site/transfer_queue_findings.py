@@ -1,15 +1,22 @@
-"""Findings about transfer queues (queue_conf(5)): attributes, section in gridbridge.toml, unconfigured queues, unsafe
-tmpdir."""
+"""Findings about transfer queues: attributes (queue_conf(5)), sections of gridbridge.toml, and TMPDIR.
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from gridbridge.decisions.site.transfer_queue_prerequisites import queue_user_list_findings
+The starter can't send jobs of a transfer queue without a section in gridbridge.toml.
+"""
+
+import json
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+
 from gridbridge.decisions.site.service_fault_findings import AWAIT_RELOAD_EDIT
 from gridbridge.decisions.site.transfer_queue_prerequisites import (
     mapped_resource_value_findings,
     new_queue_complex_values,
+    queue_user_list_findings,
 )
-from gridbridge.model.fixed_paths import METHODS
+from gridbridge.model.fixed_paths import CONFIG, METHODS, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
@@ -30,33 +37,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
-from gridbridge.model.published_status_and_reports import number_with_noun
-import json
-import shlex
-from dataclasses import fields, replace
-from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-    WantedTransferQueue,
-)
-from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from collections.abc import Collection, Iterator, Mapping
-from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
-from gridbridge.model.site.setup_findings_and_edits import (
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-    queue_runs_gridbridge_starter,
-)
-
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues

@@ -9,9 +9,9 @@ would close a queue even for jobs that no other queue takes.
 from collections.abc import Iterable, Mapping
 from math import inf
 
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
-from gridbridge.model.published_status_and_reports import number_with_noun
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
@@ -32,7 +32,9 @@ def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> floa
     return round(ahead / offer.slots, 1) if offer.slots else inf
 
 
-def rank_transfer_queues(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder) -> tuple[TransferQueueWithClusterLoad, ...]:
+def rank_transfer_queues(
+    offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
+) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return transfer queues in the order in which the scheduler should try them.
 
     Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
@@ -80,7 +82,9 @@ def plan_queue_number_restore(
     )
 
 
-def is_queue_order_set_up(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]) -> bool:
+def is_queue_order_set_up(
+    offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]
+) -> bool:
     """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
     Expected waits change every minute, so any seq_no are accepted once queues were numbered by

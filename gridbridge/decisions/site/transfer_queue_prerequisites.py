@@ -1,20 +1,18 @@
-"""Findings about what a transfer queue needs in both cells: rights, usersets, and complexes (complex(5))."""
+"""Findings about what a transfer queue needs in both cells: rights, usersets, and complexes (complex(5)).
 
-from collections.abc import Iterator
-from dataclasses import replace
-from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words, qconf_queue_value_by_host
-from gridbridge.model.site.setup_findings_and_edits import (
-    CellQconfSettings,
-    CheckFinding,
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-    SharedSettingUndo,
-    TransferSetupSituation,
-)
+The transfer host submits users' jobs to both cells. The service account alters and deletes the jobs. Only an
+admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
+
+Grid Engine looks up a requested resource on the queue, its host and `global`. A job that requests a resource
+without any value pends for ever. So `-l remote=false` works only if every other queue has remote=FALSE. A value
+on a host or on `global` would contradict the transfer queue's value.
+"""
+
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
+
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.job_request import is_home_only_resource
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -22,6 +20,8 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_pairs,
     parse_qconf_pairs_by_host,
     parse_qconf_values_by_host,
+    parse_qconf_words,
+    qconf_queue_value_by_host,
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
@@ -30,6 +30,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     QconfComplexRow,
     SetupEdit,
     SetupEditVerb,
+    SharedSettingUndo,
     TransferSetupSituation,
     WantedTransferQueue,
 )

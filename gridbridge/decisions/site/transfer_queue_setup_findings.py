@@ -10,22 +10,20 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.site.transfer_queue_prerequisites import (
-    home_and_remote_rights_findings,
-    transfer_user_list_findings,
-    user_list_removal_edits,
-)
-from gridbridge.decisions.site.sge_configuration_findings import sge_scheduler_findings
 from gridbridge.decisions.site.sge_configuration_findings import (
     SENSOR,
+    sge_scheduler_findings,
     transfer_host_sge_conf_findings,
 )
+from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
 from gridbridge.decisions.site.transfer_queue_prerequisites import (
     REMOTE,
     complex_definition_findings,
+    home_and_remote_rights_findings,
     remote_complex_value_findings,
+    transfer_user_list_findings,
+    user_list_removal_edits,
 )
-from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.qconf_attributes import (
     is_transfer_queue,

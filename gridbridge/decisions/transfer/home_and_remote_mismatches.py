@@ -1,45 +1,47 @@
 """Find remote jobs to delete: jobs that outlive their transfer, and orphans.
 
-A remote cluster may restart a job whose end the starter has reported. `qmod -f -rj` lists the job
-without a gap as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to
-launch. No starter waits for the end of a second run. A killed starter, or a starter that lost the
-answer to its submission, leaves a held job behind (design: exactly once).
+A remote cluster may restart a job whose end the starter has reported. `qmod -f -rj` lists the job without a gap
+as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to launch. No starter waits
+for the end of a second run. A killed starter, or a starter that lost the answer to its submission, leaves a
+held job behind (design: exactly once).
 
-The transfer's record proves who owns a surviving job, which is deleted as its owner. Nothing proves
-the owner of an orphan, which the service deletes as an operator, and only while the job is held.
+The transfer's record proves who owns a surviving job, which is deleted as its owner. Nothing proves the owner
+of an orphan, which the service deletes as an operator, and only while the job is held.
+
+The home job list takes precedence over method reports, because the shepherd may skip a method that follows
+another at once. A mismatch counts only in two successive snapshots that are younger than the owner's last
+message.
+
+An execd may be unreachable when a starter ends. With reschedule_unknown (sge_conf(5)) the qmaster then
+reschedules the task, still guarded and without a starter to release the guard. The rescheduled task is the same
+job if the home list has shown the job ever since (transfer/poller/undelivered_task_ends).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.claim_and_guard import HOME
+from gridbridge.model.states import JobState
+from gridbridge.model.transfer import claim_and_guard
+from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard, Pairs
 from gridbridge.model.transfer.transfers_and_actions import (
     OrphanRemoteJob,
+    Transfer,
     TransferAction,
     TransferActKind,
 )
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_message import (
+    ERROR,
+    REQUEUE,
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
-from collections.abc import Container
-from dataclasses import dataclass
-from datetime import datetime
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.states import JobState
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
-from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
-from gridbridge.decisions.transfer.transfers_in_job_lists import find_home_task_of_transfer
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer.claim_and_guard import HomeStartGuard, Pairs
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import ERROR, REQUEUE, DesiredLocalJobState, TransferMessage, TransferOutcome
-from gridbridge.model.transfer_name import parse_transfer_name
-
 
 NO_GRACE = timedelta()  # a job that waits after its recorded end waits for a second run
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds

@@ -16,8 +16,8 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import (
     find_home_task_of_transfer,
 )
 from gridbridge.model.cluster_snapshot import JobListRow
-from gridbridge.model.states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
+from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer

@@ -5,8 +5,7 @@ from math import isfinite
 
 from gridbridge.decisions.transfer.refused_job_stay_home_request import YES
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
-from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.jobs_and_accounting import JobEnd, RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.transfer.claim_and_guard import FENCED, JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (

@@ -1,12 +1,21 @@
 """Translate a job's request at home into a request for a remote cluster.
 
-A hard request that can't be met refuses the job; a soft request is omitted with a note.
-Starters load this module only for a queue with a mapping.
+A hard request that can't be met refuses the job; a soft request is omitted with a note. Starters load this
+module only for a queue with a mapping.
+
+An unknown hard request refuses the job before submission. An unknown soft request, for which Grid Engine would
+refuse the whole job, is omitted with a note.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.job_request import resource_long_name
+from gridbridge.model.job_request import (
+    JobRequest,
+    format_sql_condition_for_people,
+    resource_long_name,
+    split_property_and_sql_relation,
+)
+from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.transfer.request_mapping_rules import (
     EVERY_JOB,
     FILL_UP,
@@ -20,10 +29,6 @@ from gridbridge.model.transfer.request_mapping_rules import (
     RequestMappingRule,
     is_fixed_slots_per_node,
 )
-from gridbridge.errors import UnmappableRequest
-from gridbridge.model.job_request import JobRequest, format_sql_condition_for_people, split_property_and_sql_relation
-from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
-
 
 ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare a property as a number
 Pairs = tuple[tuple[str, str], ...]

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.model.transfer.claim_and_guard import is_valid_claim_name
-from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard, is_valid_claim_name
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage, Transfer
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,

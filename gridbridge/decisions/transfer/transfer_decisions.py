@@ -9,22 +9,23 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import transfer_status_explanation
-from gridbridge.decisions.transfer.transfers_in_job_lists import prove_transfer_owner_by_home
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.decisions.transfer.transfers_in_job_lists import (
     TransferDecisionInputs,
     find_home_task_of_transfer,
+    prove_transfer_owner_by_home,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
+    Transfer,
     TransferAction,
     TransferActKind,
     TransferRoundPlan,
 )
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -66,7 +67,8 @@ def update_transfer_from_snapshots(
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(
-            cause=TransferFailureCause.DROPPED, reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote)
+            cause=TransferFailureCause.DROPPED,
+            reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote),
         )
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
 

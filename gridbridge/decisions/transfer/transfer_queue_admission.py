@@ -3,19 +3,19 @@
 A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever without a starter.
 """
 
-from collections.abc import Set
+from collections.abc import Container, Iterable, Set
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
     QueueJobAndUserRestrictions,
 )
-from gridbridge.model.job_request import JobRequest
 from gridbridge.model.key_settings import RemoteAccountNames
-from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
-from collections.abc import Container, Iterable
-from datetime import datetime, timedelta
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
+from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
 from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 

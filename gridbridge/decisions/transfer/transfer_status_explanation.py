@@ -3,40 +3,29 @@
 A queue closes by its load thresholds (queue_conf(5)); a missing load value closes the queue too.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.published_status_and_reports import (
+    ClusterStatusReport,
     PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedQueueOnHost,
+    PublishedTransfer,
+    PublishedTransferHistory,
     PublishedTransferQueue,
-)
-from gridbridge.model.states import QueueInstanceStateFact
-from gridbridge.model.published_status_and_reports import (
-    ClusterStatusReport,
+    TransferAttemptExplanation,
     TransferQueueReport,
     format_duration,
     number_with_noun,
 )
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import datetime
-from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.published_status_and_reports import (
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-    PublishedTransferHistory,
-)
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
-from gridbridge.model.published_status_and_reports import (
-    TransferAttemptExplanation,
-    format_duration,
-)
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
-
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 

@@ -1,22 +1,20 @@
-"""Hold the snapshots and facts of one moment that transfer decisions use."""
+"""Hold the snapshots and facts of one moment that transfer decisions use.
 
-from collections.abc import Collection, Mapping
+Anybody may claim a transfer of any job. An unproved transfer is shown only as its creator's claim, and no
+longer once the home list proves another owner.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_name import parse_transfer_name
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TypeVar
+
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import parse_transfer_name
-
 
 EVER = datetime.min.replace(tzinfo=UTC)
 

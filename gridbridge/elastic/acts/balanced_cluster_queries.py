@@ -1,32 +1,29 @@
 """Query the site's own cluster for the facts of a balancer round, and parse its answers."""
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
+
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import cell_configuration_reader
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
+from gridbridge.batch.gridengine.qacct import parse_task_end_times
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
-from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError
+from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
-from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
-from gridbridge.model.whole_configuration import Policy
-import os
-from contextlib import suppress
-from datetime import datetime
-from gridbridge.batch.gridengine.qacct import parse_task_end_times
-from gridbridge.errors import StateError
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     merge_tasks_ended_by_minute,
     update_learnt_run_times,
 )
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
+from gridbridge.model.policy import Policy
 from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
-
 
 USUAL_QUEUE = BalanceSection().queue
 

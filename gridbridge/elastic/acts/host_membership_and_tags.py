@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import Protocol, cast
+
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import (
     cell_configuration_reader,
@@ -19,9 +21,18 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.acts.oar_nodes import OarNodePower
-from gridbridge.errors import CommandFailed, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
-from gridbridge.model.whole_configuration import ClusterKind
+from gridbridge.errors import (
+    ClusterStateUnknown,
+    CommandFailed,
+    CommandLineMistake,
+    ConfigError,
+    GridbridgeError,
+    NewHostInNoQueue,
+    NewMachineAddressInUse,
+    TasksOnLostHost,
+)
 from gridbridge.model.elastic.elastic_nodes import (
+    BalancerOwnedNode,
     ElasticNodeState,
     HostCheckBeforeRemoval,
     HostJoinStep,
@@ -30,18 +41,10 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import AS_ROOT
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, Policy
 from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
-from collections.abc import Mapping
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
-from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.whole_configuration import Policy
-
 
 _log = logging.getLogger(__name__)
 
@@ -200,7 +203,8 @@ class GridEngineHostMembership:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
-            instance.rpartition("@")[2] for instance in cell_configuration_reader.query_advance_reserved_slots(self.cell)
+            instance.rpartition("@")[2]
+            for instance in cell_configuration_reader.query_advance_reserved_slots(self.cell)
         ]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
         return HostCheckBeforeRemoval(

@@ -1,36 +1,17 @@
 """Carry out a round's act on a host of the site: switch off, switch on, or open.
 
-Each act may be repeated, also after a kill. A host is switched off only when it is closed and still
-idle. No act ends a task; on request rerunnable tasks are rescheduled.
+Each act may be repeated, also after a kill. A host is switched off only when it is closed and still idle. No
+act ends a task; on request rerunnable tasks are rescheduled.
+
+Each act may be repeated, also after a kill, and skips the steps that are already done. Only best-effort tasks
+are ever ended: a node is removed only when it is closed and still idle.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from gridbridge.elastic.acts.host_membership_and_tags import (
-    ExecutionHostMembership,
-    enable_node_queues,
-)
-from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
-from gridbridge.errors import GridbridgeError, ProviderPermanentFailure, SilentHostMayRunTasks
-from gridbridge.model.elastic.elastic_nodes import (
-    ElasticNodeState,
-    HostCheckBeforeRemoval,
-    ProviderMachine,
-    ProviderMachineState,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    BalancerNodeAct,
-    BalancerOwnedNode,
-    DueNodeAct,
-    NodeStateCause,
-)
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+
 from gridbridge.elastic.acts.host_membership_and_tags import (
     ExecutionHostMembership,
     enable_node_queues,
@@ -40,30 +21,31 @@ from gridbridge.elastic.providers.provider_protocol_and_validation import (
     MachineProvider,
 )
 from gridbridge.errors import (
+    GridbridgeError,
     HostNotReached,
     ProviderOutOfMachines,
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
+    SilentHostMayRunTasks,
     SshAccessRejected,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
-    ElasticNodeState,
-    HostJoinStep,
-    HostRemovalResult,
-    MachineToJoinCell,
-    ProviderMachine,
-    ProviderMachineState,
-)
-from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerOwnedNode,
     DueNodeAct,
+    ElasticNodeState,
+    HostCheckBeforeRemoval,
+    HostJoinStep,
+    HostRemovalResult,
+    MachineToJoinCell,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
 )
-
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 _power_log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from gridbridge.batch.oar import oar_node_power_and_tags
-from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
 from gridbridge.model.elastic.elastic_nodes import (
     HostCheckBeforeRemoval,
@@ -143,7 +143,9 @@ def are_valid_oar_tags(text: str) -> bool:
     return oar_node_power_and_tags.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_oar_energy_saving_off(root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root) -> None:
+def require_oar_energy_saving_off(
+    root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root,
+) -> None:
     """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")

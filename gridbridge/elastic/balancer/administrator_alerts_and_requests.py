@@ -3,30 +3,33 @@
 A request is a row in the balancer's state file, and the next round carries it out.
 """
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from gridbridge.decisions.elastic import node_acts_from_balance_plan
+
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
+from gridbridge.decisions.elastic.nodes_needing_administrator import is_site_owned_host
 from gridbridge.elastic.balancer.balance_journal import PROGRAM
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
+from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import (
+    POOL_TAG,
+    AdministratorNodeRequestKind,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    ElasticNodeState,
+    ProviderMachine,
+    is_same_host,
+)
 from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
 from gridbridge.shell.program_startup import switch_process_to_account
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.decision_journal import JournalledDecisionRows
-import logging
-from collections.abc import Callable, Container, Iterable, Mapping
-from gridbridge.decisions.elastic import machine_list_reconciliation
-from gridbridge.decisions.elastic.nodes_needing_administrator import is_site_owned_host
-from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ElasticNodeState, ProviderMachine
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, BalancerOwnedNode
-
+from gridbridge.state.state_file import StateFile
 
 MOST_LOOKED_AT = 10_000  # newest journal entries to search
 

@@ -14,8 +14,8 @@ from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
-from gridbridge.state.decision_journal import DecisionJournalEntry, make_journal_entry
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.state.decision_journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]

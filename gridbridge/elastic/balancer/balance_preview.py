@@ -10,19 +10,17 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how
 from gridbridge.elastic.acts import host_membership_and_tags
 from gridbridge.elastic.balancer import (
     balance_situation_sources,
-    balance_situation_sources,
     balancer_round_decision,
 )
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, is_same_host
 from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.grid_engine_amounts import HOUR_S
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.shell.program_startup import drop_root_to_account
 
@@ -117,7 +115,9 @@ def _decided(
     )
     facts = HostTagsAndMovableTasks(tags=tags, movable=query_tasks_squeeze_may_move(policy, situation))
     mine = balancer_round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = balancer_round_decision.decide_hosts_to_power_off_or_on(mine, planned, rules, policy.squeeze, facts)
+    standby_plan, _, _ = balancer_round_decision.decide_hosts_to_power_off_or_on(
+        mine, planned, rules, policy.squeeze, facts
+    )
     decision = balancer_round_decision.balance_plan_report(
         balancer_round_decision.drop_acts_replaced_by_squeeze(planned, standby_plan, own),
         rules,
@@ -210,7 +210,9 @@ def explain_balance_of_job_or_host(
     explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
         tags = tags_by_short_host_name(
-            host_membership_and_tags.query_home_cluster_host_tags(configuration_in_force.load_config_with_home_cluster(path))
+            host_membership_and_tags.query_home_cluster_host_tags(
+                configuration_in_force.load_config_with_home_cluster(path)
+            )
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation

@@ -12,32 +12,30 @@ from tempfile import TemporaryDirectory
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.elastic import node_and_master_lifecycle
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.decisions.elastic.balancer_round_reports import (
     LOOKBACK,
     BalancerRoundNodeChanges,
     count_node_changes_by_pool,
 )
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.elastic.acts import host_membership_and_tags, oar_nodes
 from gridbridge.elastic.acts.host_membership_and_tags import home_cluster_host_membership
 from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     administrator_alerts_and_requests,
     balance_situation_sources,
-    balance_situation_sources,
     balancer_round_outputs,
 )
-from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.balancer.balancer_round_outputs import BalancerStatisticsPaths
+from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -46,8 +44,13 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
     ProviderKind,
 )
-from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, short_host_name
-from gridbridge.model.elastic.elastic_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    BalancerHostClocks,
+    DueNodeAct,
+    NodeStateCause,
+    short_host_name,
+)
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -57,13 +60,13 @@ from gridbridge.model.fixed_paths import (
     BALANCE_STATE,
     CONFIG,
 )
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.program import service_cycle, service_cycle
-from gridbridge.state.decision_journal import DecisionJournalEntry
+from gridbridge.model.policy import Policy
+from gridbridge.program import service_cycle
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
+from gridbridge.state.decision_journal import DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
@@ -338,7 +341,9 @@ class PublishingBalancerRound(BalancerRoundRunner):
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = balancer_round_outputs.record_balancer_statistics(over.seen.situation, self._wanted.rules.queue, statistics)
+        numbers = balancer_round_outputs.record_balancer_statistics(
+            over.seen.situation, self._wanted.rules.queue, statistics
+        )
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)

@@ -1,32 +1,26 @@
 """Observe the cell for a balancer round, or load a cell that was saved in a folder."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
-from gridbridge.elastic.acts import balanced_cluster_queries, balanced_cluster_queries
-from gridbridge.elastic.store import saved_balancer_round_folder
-from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.fixed_paths import BALANCE_ENDS, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
-from gridbridge.shell import local_host_facts
-from gridbridge.state import published_json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
 from gridbridge.decisions.elastic.clock_step_correction import limit_time_to_now
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import paused_pools
+from gridbridge.elastic.acts import balanced_cluster_queries
+from gridbridge.elastic.store import saved_balancer_round_folder
+from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
-from gridbridge.model.fixed_paths import BALANCE_STATE
-from gridbridge.model.whole_configuration import Policy
-
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
+from gridbridge.model.fixed_paths import BALANCE_ENDS, BALANCE_STATE, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.shell import local_host_facts
+from gridbridge.state import published_json
 
 if TYPE_CHECKING:
     from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
@@ -45,7 +39,9 @@ def observe_balanced_cluster(
     from the poller are added if they are readable.
     """
     printed = balanced_cluster_queries.query_raw_cell_status(policy, now)
-    situation = balanced_cluster_queries.parse_balance_situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
+    situation = balanced_cluster_queries.parse_balance_situation(
+        *printed, where=policy.site.cluster, queue=policy.balance.queue
+    )
     sooner = list(_elsewhere(policy, situation, published))
     return replace(
         situation,

@@ -12,8 +12,8 @@ from gridbridge.elastic.balancer.balance_service import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import BALANCE_LOCK
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.program import service_cycle, service_cycle
+from gridbridge.model.policy import Policy
+from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock

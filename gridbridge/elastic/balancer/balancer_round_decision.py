@@ -1,13 +1,15 @@
 """Decide a round: the policy's plan with a squeeze, described in one sentence."""
 
 from collections.abc import Mapping, Set
-from dataclasses import replace
-from gridbridge.decisions.elastic import balancer_round_reports
+from dataclasses import dataclass, field, replace
+
+from gridbridge.decisions.elastic import balancer_round_reports, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand import demand_policy as demanded
 from gridbridge.decisions.elastic.host_standby_and_waking import (
     describe_standby_or_wake_plan,
     standby_and_wake_steps_of_plan,
 )
+from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
@@ -21,30 +23,20 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
-    NodePoolSection,
-    SqueezeSection,
-)
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
-from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from gridbridge.decisions.elastic import node_acts_from_balance_plan
-from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
     MachineProviderSection,
     NodePoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.elastic_nodes import ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import (
+    BalancerNodesSnapshot,
+    DueNodeAct,
+    ElasticNode,
+    ElasticNodeState,
+    ProviderMachine,
+)
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, DueNodeAct
-from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
-
+from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
+from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
 
 USUAL_DEMAND = DemandPolicySection()
 NO_POOLS: Mapping[str, NodePoolSection] = {}

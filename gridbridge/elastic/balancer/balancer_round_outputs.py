@@ -1,41 +1,37 @@
-"""Record a round's statistics row, and the tasks that ended recently."""
+"""Record a round's statistics row, and the tasks that ended recently.
+
+dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
+"""
 
 import logging
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
 from gridbridge.decisions.elastic.balancer_round_reports import (
     LOOKBACK,
+    BalancerRoundNodeChanges,
+    balancer_figures_if_cell_observed,
+    balancer_figures_if_cell_unobserved,
     count_balancer_round_figures,
 )
 from gridbridge.elastic.acts import balanced_cluster_queries
 from gridbridge.elastic.acts import balanced_cluster_queries as kept
-from gridbridge.errors import StateError
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, RecentlyEndedTasks, minute_since_epoch
-import os
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
-from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.published_balance import (
+    BalanceRoundStatistics,
+    PublishedBalancerFigures,
+    RecentlyEndedTasks,
+    minute_since_epoch,
+)
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PUBLISHED
+from gridbridge.model.policy import ClusterSection
 from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
-import logging
-from collections.abc import Callable
-from datetime import datetime
-from typing import TypeAlias
-from gridbridge.decisions.elastic.balancer_round_reports import (
-    BalancerRoundNodeChanges,
-    balancer_figures_if_cell_observed,
-    balancer_figures_if_cell_unobserved,
-)
-from gridbridge.errors import StateError
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, PublishedBalancerFigures
-from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.state import published_files, published_json
-
 
 LONGEST = timedelta(days=7)  # age limit of stored task ends, for any lookback
 

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import (
     machine_list_reconciliation,
-    node_and_master_lifecycle,
     node_acts_from_balance_plan,
+    node_and_master_lifecycle,
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step_correction import (
@@ -23,8 +23,17 @@ from gridbridge.decisions.elastic.clock_step_correction import (
 )
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
+from gridbridge.decisions.elastic.host_standby_and_waking import (
+    hosts_in_unclear_power_state,
+    is_host_changing_power_state,
+)
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
+    choose_pool_for_new_nodes,
+    node_costs_since_last_round,
+    pools_closed_to_new_nodes,
+    update_pool_failure_records,
+)
 from gridbridge.decisions.elastic.nodes_needing_administrator import (
     find_machines_of_unknown_pools,
     find_powered_off_hosts_with_tasks,
@@ -32,15 +41,6 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     find_silent_hosts_without_machine,
     silent_nodes_with_tasks,
     standby_hosts_no_longer_configured,
-)
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
-    choose_pool_for_new_nodes,
-    pools_closed_to_new_nodes,
-    update_pool_failure_records,
-)
-from gridbridge.decisions.elastic.host_standby_and_waking import (
-    hosts_in_unclear_power_state,
-    is_host_changing_power_state,
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.acts import machine_bootstrap
@@ -56,23 +56,25 @@ from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
+from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     DueNodeAct,
+    ElasticNodeState,
     NodeStateCause,
+    ProviderMachine,
+    short_host_name,
 )
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
 AT_ONCE = 16  # nodes or providers handled in parallel
 KEPT = timedelta(days=90)  # age limit of journalled decisions, fewer if space is short
@@ -147,19 +149,29 @@ class BalancerRoundRunner:
     def _tell(self, world: BalancerNodesSnapshot) -> None:
         """Log the problems that only an administrator can fix."""
         administrator_alerts_and_requests.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
-        administrator_alerts_and_requests.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
-        administrator_alerts_and_requests.alert_nodes_absent_from_provider(find_reporting_nodes_without_listed_machine(world), self._site.pools)
+        administrator_alerts_and_requests.alert_nodes_without_provider(
+            world, self._providers.keys() | self._site.released
+        )
+        administrator_alerts_and_requests.alert_nodes_absent_from_provider(
+            find_reporting_nodes_without_listed_machine(world), self._site.pools
+        )
         administrator_alerts_and_requests.alert_machines_named_as_other_hosts(world, self._site.ending)
-        administrator_alerts_and_requests.alert_machines_of_unknown_pool(find_machines_of_unknown_pools(world), self._site.ending)
+        administrator_alerts_and_requests.alert_machines_of_unknown_pool(
+            find_machines_of_unknown_pools(world), self._site.ending
+        )
         clearing = self._acts.membership.clearing
-        administrator_alerts_and_requests.alert_dead_nodes_with_tasks(silent_nodes_with_tasks(world, self.patience.silent_s), clearing)
+        administrator_alerts_and_requests.alert_dead_nodes_with_tasks(
+            silent_nodes_with_tasks(world, self.patience.silent_s), clearing
+        )
         off_hosts = standby_hosts_no_longer_configured(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
         lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
         administrator_alerts_and_requests.alert_hosts_without_machine(lost, forgetting)
-        administrator_alerts_and_requests.alert_busy_hosts_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
+        administrator_alerts_and_requests.alert_busy_hosts_off_by_hand(
+            find_powered_off_hosts_with_tasks(world), clearing
+        )
         administrator_alerts_and_requests.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
@@ -223,7 +235,9 @@ class BalancerRoundRunner:
         if site.kills_master:
             ended = node_and_master_lifecycle.master_machine_to_terminate(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
-        decided = balancer_round_decision.balance_plan_report(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
+        decided = balancer_round_decision.balance_plan_report(
+            plan, site.rules, site.demand, is_alone=is_alone, ended=machine
+        )
         report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
@@ -261,7 +275,9 @@ class BalancerRoundRunner:
             meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant))
-        administrator_alerts_and_requests.alert_late_keep_requests(node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant))
+        administrator_alerts_and_requests.alert_late_keep_requests(
+            node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant)
+        )
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]

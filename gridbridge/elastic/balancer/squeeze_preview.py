@@ -13,9 +13,8 @@ from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     HostStandbyOrWakeStep,
@@ -23,7 +22,7 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_by_short_host_name,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.shell.program_startup import drop_root_to_account
 
@@ -69,7 +68,9 @@ def preview_squeeze(
         situation = balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-        situation = _with_own(balance_situation_sources.observe_balanced_cluster(policy, now), policy, untold.__setitem__)
+        situation = _with_own(
+            balance_situation_sources.observe_balanced_cluster(policy, now), policy, untold.__setitem__
+        )
     tags = {} if folder else tags_by_short_host_name(host_membership_and_tags.query_home_cluster_host_tags(policy))
     standby = balancer_round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
@@ -137,4 +138,6 @@ def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = C
     """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
-    return host_membership_and_tags.change_home_cluster_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)
+    return host_membership_and_tags.change_home_cluster_host_tag(
+        policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted
+    )

@@ -6,28 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
-from gridbridge.cli import plot_files
-from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
-from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
-from collections.abc import Sequence
+
 import matplotlib as mpl
 from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+
 from gridbridge.cli import plot_files
+from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
 from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyComparison
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
+from gridbridge.errors import StandardOutputUnwritable
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
 )
-
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110

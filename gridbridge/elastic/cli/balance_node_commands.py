@@ -1,8 +1,11 @@
 """gridbridge balance status, explain, drain, keep and history."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+
 import click
+
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
@@ -12,21 +15,16 @@ from gridbridge.cli.command_groups_and_options import (
     exit_75_without_cluster_answer,
     format_local_time,
 )
+from gridbridge.elastic.balancer import squeeze_preview as service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import (
+    AdministratorNodeRequestKind,
+    BalancerOwnedNode,
+    ElasticNodeState,
+    HostJoinStep,
+)
 from gridbridge.model.elastic.published_balance import BalancerJobOrHostExplanation, BalancerStateOverview
 from gridbridge.model.published_status_and_reports import number_with_noun
-import re
-import click
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import (
-    CONFIG_FILE,
-    JSON,
-    exit_75_without_cluster_answer,
-)
-from gridbridge.elastic.balancer import squeeze_preview as service
-
 
 UNKNOWN = 1
 COMING = tuple(state for state in ElasticNodeState if state.is_coming)
@@ -44,7 +42,9 @@ def status(is_json: bool) -> None:
     Example:
       gridbridge balance status
     """
-    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes  # loading takes a quarter of a second
+    from gridbridge.elastic.balancer import (
+        administrator_alerts_and_requests as nodes,  # loading takes a quarter of a second
+    )
 
     now = datetime.now(UTC)
     overview = nodes.load_balancer_overview(now)

@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime
 from typing import Any
+
 import click
+
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
@@ -14,11 +16,9 @@ from gridbridge.cli.command_groups_and_options import (
     exit_75_without_cluster_answer,
 )
 from gridbridge.elastic.balancer import balance_preview as service
+from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-import click
-from gridbridge.cli import output_and_errors
-from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 
 

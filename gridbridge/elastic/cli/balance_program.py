@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     EXIT_NO_ANSWER,
@@ -24,8 +24,8 @@ from gridbridge.elastic.cli.balance_plan_and_plot import (
     RULES,
     balance_plan_report_as_json,
     option_name_spellings,
+    plot_balancer_statistics_file,
 )
-from gridbridge.elastic.cli.balance_plan_and_plot import plot_balancer_statistics_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -34,7 +34,7 @@ from gridbridge.shell import log_rotation_and_quota
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
-    from gridbridge.model.whole_configuration import Policy
+    from gridbridge.model.policy import Policy
     from gridbridge.shell.log_rotation_and_quota import StreamLogFile
 
 
@@ -215,7 +215,9 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output_and_errors.print_error(log_rotation_and_quota.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
+    output_and_errors.print_error(
+        log_rotation_and_quota.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr)
+    )
 
 
 def _draw(stats: str, folder: str) -> None:

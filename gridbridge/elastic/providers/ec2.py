@@ -14,7 +14,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gridbridge.elastic.providers import (
-    site_program_and_secret_files,
     provider_protocol_and_validation,
     site_program_and_secret_files,
 )
@@ -121,7 +120,9 @@ class Ec2MachineProvider:
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return provider_protocol_and_validation.require_valid_provider_machines(self._with_keys(machines), self.cluster)
+            return provider_protocol_and_validation.require_valid_provider_machines(
+                self._with_keys(machines), self.cluster
+            )
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters of RunInstances for a new machine."""

@@ -14,8 +14,8 @@ from threading import RLock
 from typing import Any
 
 from gridbridge.elastic.providers import (
-    site_program_and_secret_files,
     provider_protocol_and_validation,
+    site_program_and_secret_files,
 )
 from gridbridge.errors import (
     ParseError,

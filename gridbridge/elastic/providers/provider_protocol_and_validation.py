@@ -1,8 +1,8 @@
-"""Protocols of providers that create machines, and of providers that power hosts."""
+"""Protocols of providers that create machines, and of providers that power hosts.
 
-from collections.abc import Mapping
-from typing import Protocol
-from gridbridge.model.elastic.elastic_nodes import ProviderMachine
+The values are written into hosts files, known_hosts and qconf, all of which belong to root.
+"""
+
 import base64
 import binascii
 import ipaddress
@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Protocol
+
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, ProviderMachineState
 

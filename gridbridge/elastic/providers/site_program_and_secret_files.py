@@ -1,9 +1,11 @@
 """Provider that runs a site's program, whose exit status follows sysexits.h."""
 
+import configparser
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
 from gridbridge.elastic.providers import provider_protocol_and_validation
 from gridbridge.errors import (
     CommandFailed,
@@ -13,15 +15,12 @@ from gridbridge.errors import (
     ProviderOutOfMachines,
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
+    StateError,
 )
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.shell import safe_files as file_trust, local_host_facts, program_runs
-import configparser
-import os
-from gridbridge.errors import ProviderPermanentFailure, StateError
-from gridbridge.shell import safe_files
-
+from gridbridge.shell import local_host_facts, program_runs, safe_files
+from gridbridge.shell import safe_files as file_trust
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # more than a list of 20,000 nodes

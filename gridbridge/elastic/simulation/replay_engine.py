@@ -2,16 +2,28 @@
 
 import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from gridbridge.decisions.elastic.elastic_replay_rules import seconds_to_next_rule_timeout
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gridbridge.decisions.elastic.elastic_replay_rules import plan_balance_like_cyclecloud, seconds_to_next_rule_timeout
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
+from gridbridge.elastic.balancer import balancer_round_decision
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
+    POOL,
+    QUEUE,
     SimulatedNode,
     SimulatedNodes,
     SimulatedTaskQueue,
     replay_seconds_to_datetime,
 )
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
@@ -21,28 +33,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     ReplayNodePropertiesAndPrices,
     ReplayPolicy,
 )
-from gridbridge.model.grid_engine_amounts import HOUR_S
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from gridbridge.decisions.elastic.elastic_replay_rules import plan_balance_like_cyclecloud
-from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
-from gridbridge.elastic.balancer import balancer_round_decision
-from gridbridge.elastic.simulation.simulated_nodes_and_queue import POOL, QUEUE
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-    SqueezeSection,
-)
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    ComparedReplayRules,
-    ReplayNodePropertiesAndPrices,
-    ReplayPolicy,
-)
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks
-
+from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.elastic_replay_rules import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_engine import make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (

@@ -2,24 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
-from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
-from gridbridge.state.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
-from gridbridge.state.state_file import StateFile
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+
+from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
+
 from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import (
     AdministratorNodeRequestKind,
     BalancerHostClocks,
+    BalancerOwnedNode,
+    ElasticNodeState,
+    HostJoinStep,
+    NodeStateCause,
     PoolFailureRecord,
 )
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.state.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
-
 
 NODES = Table(
     "balance_nodes",
@@ -123,7 +124,9 @@ class BalancerStateRows:
         The shift is one transaction.
         """
         row = self._facts.all(CLOCKS).get("")
-        by = clock_step_correction.measure_clock_step(model_value_from_json(row, BalancerHostClocks) if row else None, clocks)
+        by = clock_step_correction.measure_clock_step(
+            model_value_from_json(row, BalancerHostClocks) if row else None, clocks
+        )
         with self.database.transaction():
             if by:
                 self._change(clock_step_correction.time_shifter(by))
@@ -134,7 +137,9 @@ class BalancerStateRows:
         """Apply a change to all stored times."""
         self.nodes.replace([clock_step_correction.change_node_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
-        self.keep_records({pool: clock_step_correction.change_pool_failure_times(record, change) for pool, record in records})
+        self.keep_records(
+            {pool: clock_step_correction.change_pool_failure_times(record, change) for pool, record in records}
+        )
         for key in (UNLISTED, SILENT, WAITING):
             moments = self._moments(key).items()
             self._keep_moments(key, {name: change(at) for name, at in moments})
@@ -159,7 +164,9 @@ class BalancerStateRows:
         if now is None:
             return by_pool
         return {
-            pool: clock_step_correction.change_pool_failure_times(record, clock_step_correction.future_time_limiter(now))
+            pool: clock_step_correction.change_pool_failure_times(
+                record, clock_step_correction.future_time_limiter(now)
+            )
             for pool, record in by_pool.items()
         }
 
@@ -271,7 +278,9 @@ class BalancerStateRows:
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return the last round's observation of each waiting job; later times become `now`."""
         return {
-            job: clock_step_correction.change_waiting_job_history_times(observation, clock_step_correction.future_time_limiter(now))
+            job: clock_step_correction.change_waiting_job_history_times(
+                observation, clock_step_correction.future_time_limiter(now)
+            )
             for job, observation in self._watched()
         }
 

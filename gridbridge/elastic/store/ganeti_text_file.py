@@ -1,7 +1,7 @@
 """Read Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
 
-Groups, nodes, instances, tags and policies are separated by one empty line each, so an empty
-section is an empty line too. Files of older versions may lack fields at the end of a line.
+Groups, nodes, instances, tags and policies are separated by one empty line each, so an empty section is an
+empty line too. Files of older versions may lack fields at the end of a line.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
+
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.ganeti_cluster import (
     DEFAULT_POLICY,
@@ -22,16 +23,6 @@ from gridbridge.model.elastic.ganeti_cluster import (
     GanetiNode,
     GanetiNodeGroup,
 )
-from gridbridge.model.elastic.ganeti_cluster import (
-    NO_NODE,
-    GanetiCluster,
-    GanetiInstance,
-    GanetiInstancePolicy,
-    GanetiInstanceSize,
-    GanetiNode,
-    GanetiNodeGroup,
-)
-
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
 ALLOCATIONS = ("preferred", "last_resort", "unallocable")

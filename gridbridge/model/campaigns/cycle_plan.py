@@ -19,13 +19,13 @@ from gridbridge.model.campaigns.campaign_sections import (
     JobRatioRule,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     CompetingAttempt,
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 

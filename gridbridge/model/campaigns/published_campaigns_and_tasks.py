@@ -1,13 +1,11 @@
-"""Campaigns, clusters and tasks as every user may see them, and counts of ended tasks.  251 lines"""
+"""Campaigns, clusters and tasks as every user may see them, and counts of ended tasks."""
 
-from dataclasses import dataclass
-from datetime import datetime
-from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import CampaignType
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
+
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 
 

@@ -1,15 +1,14 @@
-"""Values of nikita, the deleter of tasks: listed tasks, deletions, and tasks preempted so that a waiting local
-request can start.  267 lines"""
+"""Values of nikita: listed tasks, deletions, and tasks preempted for a waiting local request.
+
+Amounts are of consumables: of a host, such as memory, or of the whole cluster, such as licences.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from gridbridge.model.job_request import Pairs
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
+from gridbridge.model.job_request import Pairs
 
 Amounts = Mapping[str, float]
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 
 NOTHING_TOLD = CellConfiguration()
 

@@ -1,15 +1,12 @@
-"""Nodes that the balancer adds and removes, as policies read and as the state file stores them, their machines, and
-the acts due."""
+"""Nodes of the balancer, as policies read them and as the state file stores them.
+
+Also their machines, and the acts that are due.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from enum import Enum, StrEnum
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum
-
 
 OWNER_TAG = "gridbridge"  # tag whose value is the cluster that owns the machine
 POOL_TAG = "gridbridge-pool"  # tag whose value is the pool that the machine was created for

@@ -1,11 +1,16 @@
-"""A Grid Engine cell: its configuration (queues, environments, resources, access lists) and a snapshot of its hosts,
-queues and jobs."""
+"""A Grid Engine cell: its configuration, and a snapshot of its hosts, queues and jobs.
+
+Waiting jobs with equal requests form one group, so that 100,000 jobs become a few groups.
+"""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
+
 from gridbridge.model.elastic.elastic_nodes import short_host_name
+from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import resource_long_name
 from gridbridge.model.qconf_attributes import (
     QconfValuesByHost,
@@ -15,11 +20,7 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_values_by_host,
     parse_qconf_words,
 )
-from dataclasses import dataclass
-from datetime import datetime
-from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueInstanceState, QueueInstanceStateFact
-
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
 PROJECTS, BARRED_PROJECTS = "projects", "xprojects"

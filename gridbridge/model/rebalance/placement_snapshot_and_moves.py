@@ -4,15 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer_name import parse_transfer_name
-from dataclasses import dataclass
-from enum import StrEnum
-
 
 AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock in a shared state file
 STUCK = timedelta(minutes=15)  # a move that takes longer no longer counts as under way

@@ -1,12 +1,12 @@
 """The claim on a remote job: the holder of the claim, home or job, runs the task.
 
-A record names a claim as `KIND.TOKEN`. With `file` the side that first creates the file TOKEN in
-the shared spool holds the claim. A job script is readable by everybody, so a script has only the
-first half of the token. The second half is in the claim key, a file that only the job's owner can
-read. With `grant` home holds the claim until the state file gives the claim to the job.
+A record names a claim as `KIND.TOKEN`. With `file` the side that first creates the file TOKEN in the shared
+spool holds the claim. A job script is readable by everybody, so a script has only the first half of the token.
+The second half is in the claim key, a file that only the job's owner can read. With `grant` home holds the
+claim until the state file gives the claim to the job.
+
+The starter chooses the guard before its first act and writes the guard into its record.
 """
-
-
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
+
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_message import TransferMessage
-from dataclasses import dataclass
-from enum import Enum
-from gridbridge.model.transfer_message import TransferMessage
-
 
 TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # times compared with snapshots

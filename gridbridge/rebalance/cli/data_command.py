@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
-from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 

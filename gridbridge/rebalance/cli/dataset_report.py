@@ -5,17 +5,15 @@ import pwd
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, ServiceReplicaActInOwnerFile
-from gridbridge.program import configuration_in_force
-from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
-from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets, owner_datasets
-from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
-from gridbridge.state.state_file import StateFile
-from collections.abc import Iterable
 from datetime import datetime
+
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import format_local_time
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.published_status_and_reports import (
+    number_with_noun,
+    replace_control_characters,
+)
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -24,11 +22,12 @@ from gridbridge.model.rebalance.datasets import (
     format_bytes,
     printable_file_name,
 )
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
+from gridbridge.program import configuration_in_force
+from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
+from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
+from gridbridge.state.state_file import StateFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,9 @@ def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
-    output_and_errors.print_line(f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was")
+    output_and_errors.print_line(
+        f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was"
+    )
     return DONE
 
 
@@ -164,7 +165,9 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     """Print a dataset, its replicas, and the service's acts on it, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
-        output_and_errors.print_json(table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]})
+        output_and_errors.print_json(
+            table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
+        )
         return DONE
     output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:

@@ -6,20 +6,19 @@ from dataclasses import replace
 import click
 
 from gridbridge.cli import output_and_errors, plot_files
-from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
-from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.shell import log_rotation_and_quota
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
     RebalanceScope,
     RebalanceTarget,
     describe_move,
 )
+from gridbridge.shell import log_rotation_and_quota
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.

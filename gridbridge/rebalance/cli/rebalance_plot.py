@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
-from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBeforeAfter
 from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBeforeAfter
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110

@@ -7,16 +7,15 @@ from enum import StrEnum
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     plan_automatic_round as plan_round,
 )
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import why_host_balancing_waits
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation, why_host_balancing_waits
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round as plan_replicas
 from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     HostLoadBeforeAfter,
     PlacementMove,
+    PlacementSnapshot,
     RebalanceMovePlan,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection

@@ -7,11 +7,6 @@ from typing import Any
 
 from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.state.decision_journal import (
-    DecisionJournalEntry,
-    InputsNotJournalled,
-    make_journal_entry,
-)
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
@@ -19,6 +14,11 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     RebalanceTarget,
     describe_move_plan,
     plan_moves_for_target,
+)
+from gridbridge.state.decision_journal import (
+    DecisionJournalEntry,
+    InputsNotJournalled,
+    make_journal_entry,
 )
 
 PROGRAM = "rebalance"

@@ -1,36 +1,36 @@
-"""Runs a rebalancing round as the service account, under the locks of the round's kind."""
+"""Runs a rebalancing round as the service account, under the locks of the round's kind.
 
-from collections.abc import Callable, Iterator
+Rounds do not wait for the verification. An unreadable dataset moves to the end of its owner's queue, and an
+owner with unreadable or many datasets does not delay other owners. A failed dataset is retried after an hour,
+because its owner's home may have been unmounted.
+"""
+
+import logging
+from collections.abc import Callable, Container, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import datetime, timedelta
 from functools import partial
+
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.placement_snapshot_and_moves import ValidAndDroppedMoves
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import DelegatedDataset
+from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
+from gridbridge.rebalance.replicas import delegated_datasets
+from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
-import logging
-from collections.abc import Container, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, past_moment_or_never
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.replicas import delegated_datasets as letters
-from gridbridge.rebalance.replicas import delegated_datasets
-from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
-from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
-
 
 NAME, LOCKED = "gridbridge rebalance", 1
 

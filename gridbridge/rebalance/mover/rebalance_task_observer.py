@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
@@ -14,41 +15,21 @@ from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSucce
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     TaskDeletionMark,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    CampaignTaskAtCluster,
-    TasksObservedAtClusters,
-    TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    NEVER,
-    STUCK,
-    TaskNotMovedReason,
-    happened_within,
-)
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
-from gridbridge.shell.clock import Clock
-from gridbridge.state import drains
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.campaign_tables import live_campaign_jobs_at
-from collections.abc import Iterable, Iterator, Mapping, Set
-from datetime import timedelta
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.placement_snapshot_and_moves import TransferredTask
+from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     AHEAD,
+    NEVER,
     STUCK,
+    CampaignTaskAtCluster,
     TaskNotMovedReason,
+    TasksObservedAtClusters,
+    TransferredTask,
     happened_within,
 )
 from gridbridge.model.states import JobStateFact
@@ -62,11 +43,13 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
-
 
 SILENT_S = 300.0  # until a silent cluster without a transfer queue counts as lost
 

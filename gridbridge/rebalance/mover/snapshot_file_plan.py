@@ -1,22 +1,13 @@
 """Plan a rebalancing of the hosts, jobs and tasks in a snapshot file."""
 
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
-from gridbridge.config.rebalance import SECTION
-from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.mover.rebalance_decision import (
-    RebalancePlanWithInputs,
-    RebalanceScope,
-    RebalanceTarget,
-    check_target_and_plan_moves,
-)
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     NEVER,
@@ -28,7 +19,13 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementTaskState,
     RecentPlacementMoveTimes,
 )
-
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.rebalance.mover.rebalance_decision import (
+    RebalancePlanWithInputs,
+    RebalanceScope,
+    RebalanceTarget,
+    check_target_and_plan_moves,
+)
 
 MS, MIN = 0.001, 60.0
 HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, factor of units

@@ -19,19 +19,16 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
+    PlacementMove,
     TasksObservedAtClusters,
     TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
@@ -43,6 +40,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
 from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows
 

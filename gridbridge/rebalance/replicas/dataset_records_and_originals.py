@@ -1,20 +1,25 @@
 """A person's own records of datasets, in a folder that only that person can write.
 
-NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum
--z`. Each file is replaced atomically. Files that another account owns or could write are not read.
+NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum -z`. Each
+file is replaced atomically. Files that another account owns or could write are not read.
+
+Symlinks count as their targets, because copies follow them. The original is never changed.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
+
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
+    REPLICA_MARK,
     Dataset,
     DatasetReplica,
     ServiceReplicaActInOwnerFile,
@@ -22,17 +27,9 @@ from gridbridge.model.rebalance.datasets import (
     format_as_sha256sum_output,
     parse_sha256sum_output,
 )
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
-import hashlib
-import os
-import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
-
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
 MOST_DONE = 100  # most recorded acts on a dataset

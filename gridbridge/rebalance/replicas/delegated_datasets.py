@@ -1,44 +1,41 @@
 """Delegates datasets to the service: the delegation files, and the requests for delegation.
 
-Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and
-the service's group can write. It has only the dataset's name, because the dataset's record is
-private. The file's name follows from the dataset's name, so that a dataset has one file.
+Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and the service's
+group can write. It has only the dataset's name, because the dataset's record is private. The file's name
+follows from the dataset's name, so that a dataset has one file.
+
+Their answers are untrusted, so each value is validated.
 """
 
 import hashlib
 import json
+import logging
 import os
 import pwd
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from gridbridge.campaigns.store import campaign_inbox as picked
-from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.jdl import JdlDataset
-from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
-from gridbridge.model.rebalance.datasets import DATASET_NAME
-from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
-from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.program import configuration_in_force
-from gridbridge.rebalance.replicas import owner_datasets
-from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
-from gridbridge.shell import safe_files
-from gridbridge.state import published_json
-import json
-import logging
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
+
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.campaigns.store import campaign_inbox as picked
+from gridbridge.errors import CommandFailed, GridbridgeError, StateError
+from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
+from gridbridge.model.rebalance.datasets import DATASET_NAME, DelegatedDataset
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.program import configuration_in_force
+from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import (
     NO_RECORD,
     decode_dataset_record,
 )
-
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.shell import safe_files
+from gridbridge.state import published_json
 
 MAX_BYTES = 1024
 MOST = 1000  # most delegated datasets of one person

@@ -1,11 +1,18 @@
 """A person's datasets: add, verify, replicate, drop and drain them as that person."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+import posixpath
+import pwd
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
@@ -15,36 +22,22 @@ from gridbridge.model.rebalance.datasets import (
     format_as_sha256sum_output,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.rebalance.replicas import dataset_records_and_originals
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetCommandOutcome,
-    OwnerReplicaManager,
-    has_requested_replica_count,
-)
-from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
-from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-import os
-import posixpath
-import pwd
-from collections.abc import Set
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
-from gridbridge.rebalance.replicas.owner_replicas import (
     FileCopyFunction,
+    LocalOrSshFolder,
+    OwnerReplicaManager,
     ReplicaCopier,
     Tell,
     copy_files_by_rsync,
+    has_requested_replica_count,
 )
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
-from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-
 
 MOST_REPLICAS = 100
 

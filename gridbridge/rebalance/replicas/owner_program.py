@@ -14,9 +14,9 @@ from gridbridge.errors import GridbridgeError, describe_error, error_on_one_line
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
+from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[

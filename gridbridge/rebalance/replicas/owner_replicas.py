@@ -1,31 +1,23 @@
 """Make a replica: copy it under another name, verify its checksums, then rename it.
 
-A killed copy is continued, and files that arrived are not copied again. Files are copied by rsync;
-copies between two clusters by ssh go through a local folder.
+A killed copy is continued, and files that arrived are not copied again. Files are copied by rsync; copies
+between two clusters by ssh go through a local folder.
+
+A replica counts only if it is whole now: its files are read and compared with the list of checksums before each
+decision.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol
-from gridbridge.errors import CommandFailed, StorageAreaUnusable
-from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, Sums, describe_checksum_differences
-from gridbridge.model.transfer_route import SshLogin
-from gridbridge.rebalance.replicas import storage_area_access
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
-from gridbridge.shell import rsync
-from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import RsyncLimitAndProgress
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
+
 from gridbridge.decisions.rebalance.storage_area_rebalancing import (
     choose_next_replica_area,
     why_area_takes_no_replica,
 )
-from gridbridge.errors import GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
+from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -34,10 +26,13 @@ from gridbridge.model.rebalance.datasets import (
     describe_checksum_differences,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals, storage_area_access
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-
+from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.shell import rsync
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 TRIES = 2  # the second attempt copies files with wrong checksums
 Tell = Callable[[str], None]

@@ -14,22 +14,17 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
+    PlacementSnapshot,
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
-    OwnerFairReplicaActQueue,
-    owner_of_replica_act,
-)
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -39,11 +34,16 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas import delegated_datasets as owners
 from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
+from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
+    OwnerFairReplicaActQueue,
+    owner_of_replica_act,
+)
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import drains
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
 KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer

@@ -3,29 +3,32 @@
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+
+import click
+
 from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import (
+    account_and_file_findings,
     running_site_findings,
     service_fault_findings,
-    service_fault_findings,
-    account_and_file_findings,
     transfer_queue_findings,
     transfer_queue_setup_findings,
-    transfer_queue_findings,
 )
 from gridbridge.decisions.site import running_site_findings as decisions
 from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.states import QueueInstanceState
-from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.program import status_and_why_reports
 from gridbridge.program.configuration_in_force import sha256_of_file
 from gridbridge.program.service_disk_space import free_space_of_starter_tmpdirs
@@ -36,38 +39,29 @@ from gridbridge.site import (
     balancer_setup,
     besteffort_setup,
     capability_checks,
-    transfer_queue_setup,
     site_inspection,
+    transfer_queue_setup,
 )
 from gridbridge.site import setup_edits as changes
+from gridbridge.site.site_inspection import (
+    embedded_home_queue_slots,
+    find_ssh_hosts_without_rsync,
+    free_space_of_state_folders,
+    inspect_local_host,
+    inspect_poller,
+    inspect_ssh_keys,
+    inspect_ssh_stage_dirs,
+    is_writable_by_others,
+    query_cell_version_and_clock,
+    transfer_queue_states,
+)
+from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
 from gridbridge.site.transfer_queue_setup import (
     HomeTransferQueueSettings,
     read_home_queue_setup,
     read_transfer_queue_setup,
 )
-from gridbridge.site.site_inspection import (
-    embedded_home_queue_slots,
-    free_space_of_state_folders,
-    inspect_local_host,
-    inspect_poller,
-    is_writable_by_others,
-    query_cell_version_and_clock,
-    transfer_queue_states,
-)
-from gridbridge.site.site_inspection import (
-    find_ssh_hosts_without_rsync,
-    inspect_ssh_keys,
-    inspect_ssh_stage_dirs,
-)
-from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
 from gridbridge.state import published_json
-from dataclasses import asdict
-import click
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import CONFIG_FILE
-from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.shell.clock import Clock
-
 
 AT_ONCE = 12  # concurrent queries, all clusters together
 NO_ROOT = CheckFinding(
@@ -251,9 +245,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
     yield from decisions.no_transfer_queue_findings(policy)
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
-    yield from running_site_findings.embedded_site_findings(
-        inspect_poller(sha256, clock.now_s()), cells, slots, policy
-    )
+    yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
     yield from admission_rule_check.check_admission_rules_load("")
     yield from capability_checks.check_runner_activity(clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
@@ -294,7 +286,9 @@ def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSetting
     situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
-        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), read_home_queue_setup(policy, hosts[0]))
+        return read_transfer_queue_setup(
+            policy, replace(request, host=hosts[0]), read_home_queue_setup(policy, hosts[0])
+        )
     return situation
 
 

@@ -10,10 +10,10 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
-from gridbridge.site.metric_families import MetricFamily
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock, safe_files
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics as service
+from gridbridge.site.metric_families import MetricFamily
 
 LOCAL = "127.0.0.1"
 MOST_PORT = 65535

@@ -4,29 +4,28 @@ import os
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
+
+import click
+
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.runner import campaign_runner
+from gridbridge.cli import output_and_errors
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, format_local_time
 from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
-from gridbridge.model.published_status_and_reports import JournalledProgramDecision
-from gridbridge.state.decision_journal import InputsNotJournalled, ProgramDecisionReplay
-from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.shell.program_startup import switch_process_to_account
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
-from gridbridge.transfer.poller import poller_decision_journal
-from datetime import UTC, datetime
-import click
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, format_local_time
 from gridbridge.model.published_status_and_reports import (
     JournalledProgramDecision,
     replace_control_characters,
 )
-
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.shell.program_startup import switch_process_to_account
+from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows, ProgramDecisionReplay
+from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.poller import poller_decision_journal
 
 # Programs that journal their decisions.
 PROGRAMS = MappingProxyType(

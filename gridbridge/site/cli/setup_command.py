@@ -10,15 +10,15 @@ from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
 from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
-from gridbridge.shell import safe_files, poller_lock
+from gridbridge.shell import poller_lock, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, transfer_queue_setup
 from gridbridge.site import transfer_queue_setup as service
-from gridbridge.site.transfer_queue_setup import SetupStep
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
+from gridbridge.site.transfer_queue_setup import SetupStep
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
@@ -28,7 +28,9 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     """
     if is_applied and os.geteuid() == safe_files.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
-        if not poller_lock.wait_for_poller_lock(path, lambda: output_and_errors.print_error("setup: another one runs: waiting")):
+        if not poller_lock.wait_for_poller_lock(
+            path, lambda: output_and_errors.print_error("setup: another one runs: waiting")
+        ):
             raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
     return is_applied
 
@@ -178,7 +180,9 @@ def setup_order(is_applied: bool) -> None:
     if not is_applied:
         print_setup_script(steps)
         return
-    transfer_queue_setup.apply_queue_sequence_numbers(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
+    transfer_queue_setup.apply_queue_sequence_numbers(
+        steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}")
+    )
     if not steps:
         output_and_errors.print_line("nothing to do")
 

@@ -1,35 +1,27 @@
-"""gridbridge why: says where a job or campaign is, why it waits, which transfer queues would take it, and what
-happened to it."""
+"""gridbridge why: says where a job or campaign is, what it waits for, and what happened to it."""
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site.home_job_description import describe_home_job_state
-from gridbridge.decisions.transfer import transfer_status_explanation
-from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import replace_control_characters
-from gridbridge.model.transfer_name import parse_local_job_and_task
-from gridbridge.program import configuration_in_force
-from gridbridge.state import published_json as files
-from gridbridge.transfer.remote_tools.owner_remote_job_access import LIMIT_S
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import itemgetter
 from typing import NoReturn
+
 import click
+
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.cli import campaign_explanation
 from gridbridge.campaigns.cli.campaign_explanation import CampaignExplanation
-from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.errors import GridbridgeError, ParseError, StateError
+from gridbridge.decisions.site.home_job_description import describe_home_job_state
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.errors import ConfigError, GridbridgeError, ParseError, StateError
+from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     FIRST_EVENTS,
     LocalTaskExplanation,
@@ -37,8 +29,11 @@ from gridbridge.model.published_status_and_reports import (
     number_with_noun,
     replace_control_characters,
 )
-from gridbridge.program import status_and_why_reports
+from gridbridge.model.transfer_name import parse_local_job_and_task
+from gridbridge.program import configuration_in_force, status_and_why_reports
+from gridbridge.state import published_json as files
 from gridbridge.state.published_json import to_json_types
+from gridbridge.transfer.remote_tools.owner_remote_job_access import LIMIT_S
 
 
 class HomeBatchSystemSilent(GridbridgeError):
@@ -280,8 +275,8 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     """Print a dataset with its replicas and moves."""
-    from gridbridge.rebalance.cli import dataset_report as shown  # a rare question
     from gridbridge.rebalance.cli import dataset_report
+    from gridbridge.rebalance.cli import dataset_report as shown  # a rare question
 
     return shown.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
 

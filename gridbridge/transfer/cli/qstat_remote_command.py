@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli import output_and_errors, output_and_errors
+from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import (
     CONFIG_FILE,
     FOLDER,

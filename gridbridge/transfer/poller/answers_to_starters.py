@@ -1,44 +1,41 @@
 """The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
-from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import TransferAction
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import TransferMessage, encode_transfer_message
-from gridbridge.shell import safe_files
-from gridbridge.state import published_file_formats, spool
-from gridbridge.state.published_files import UNLISTED, publish_file
 from datetime import datetime, timedelta
-from gridbridge.decisions.transfer.transfers_in_job_lists import prove_ended_transfer_owner
-from gridbridge.decisions.transfer.transfer_decisions import is_home_job_id_reused
+
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     does_ended_task_wait_at_home,
+    ended_transfer_of_requeued_job,
     is_ended_task_gone_from_home,
     may_home_have_missed_task_end,
 )
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     has_home_reused_job_number,
     invalid_message_value,
     is_new_starter_of_dying_task,
     transfer_for_restarted_task,
 )
-from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
-from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    ended_transfer_of_requeued_job,
+from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED, is_home_job_id_reused
+from gridbridge.decisions.transfer.transfers_in_job_lists import prove_ended_transfer_owner
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    RejectedStarterMessage,
+    Transfer,
+    TransferAction,
+    TransferKey,
 )
-from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, encode_transfer_message
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
+from gridbridge.state import published_file_formats, spool
+from gridbridge.state.published_files import UNLISTED, publish_file
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.store.transfer_rows import TransferRows
 
 
 class VerdictFilesAndStarterFifos:

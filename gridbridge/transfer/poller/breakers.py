@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import circuit_breaker
 from gridbridge.decisions.transfer.circuit_breaker import BreakerEvidence
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedBreakersOfClusters,
     PublishedClusterBreaker,

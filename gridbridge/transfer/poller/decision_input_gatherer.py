@@ -1,33 +1,27 @@
 """Find transfers whose remote job id now belongs to another job of the cluster."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
+
 from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer import transfers_in_job_lists
-from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity, TransferDecisionInputs
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
 from gridbridge.program.threads_and_backoff import (
     AT_ONCE,
     OwnerThreadPools,
     RepeatedBackgroundQuery,
 )
-from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-import operator
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
-from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.cluster_observer import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
+from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 

@@ -2,54 +2,48 @@
 
 A guard is a hold or a far start time that keeps an away job from starting at home.
 
-Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a
-hundred jobs.
+Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a hundred jobs.
+
+The service publishes the local job's state in the verdict's file until the starter reports that the remote job
+follows. Only the starter acts on the remote job. A verdict or recall has priority.
 """
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Container
 from datetime import datetime
+
+from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import home_and_remote_mismatches
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     GuardRelevantRequest,
+    SuspensionMismatch,
+    find_suspension_mismatch,
     is_ended_task_gone_from_home,
     is_home_answer_after_task_end,
 )
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
+from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import (
     AT_ONCE,
+    BackoffBySubject,
     OwnerThreadPools,
     RepeatedBackgroundQuery,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from collections import Counter
-from collections.abc import Callable, Container
-from gridbridge.batch.batch_adapter_table import ADAPTERS
-from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    SuspensionMismatch,
-    find_suspension_mismatch,
-)
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
-from gridbridge.program.threads_and_backoff import BackoffBySubject
-from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-
 
 RESTORE_AFTER_S = 60.0
 RESTORED_WHY = "its guard was removed by hand"

@@ -8,22 +8,19 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import home_and_remote_mismatches
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, TransferAction
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.program.threads_and_backoff import BackoffBySubject
-from gridbridge.program.threads_and_backoff import OwnerThreadPools
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferKey
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 _log = logging.getLogger(__name__)

@@ -1,51 +1,46 @@
 """The transfer service's resources: files, cluster observers, threads and clock."""
 
 from dataclasses import dataclass, field
+from functools import partial
+
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.program.cluster_observer import ClusterObserver
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.program.cluster_observer import ClusterObserver, LastClusterSnapshots
 from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.poller.transfer_acts import TransferActRunner
-from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from dataclasses import dataclass
-from functools import partial
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.program.cluster_observer import LastClusterSnapshots
-from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
+from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector, TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_and_suspension_repair import (
     CopiedGuardRemover,
     MissingGuardRestorer,
     StaleGuardRemover,
+    SuspensionReconciler,
 )
-from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
-from gridbridge.transfer.poller.starter_messages import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
-from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskRecallService
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
-from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector
-from gridbridge.transfer.poller.transfer_round import PollRoundActionRunner
-from gridbridge.transfer.poller.guard_and_suspension_repair import SuspensionReconciler
-from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService
-from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.starter_messages import StarterMessageReader
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher, TransferActRunner
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
 from gridbridge.transfer.poller.transfer_round import (
     ClusterAnswerHandlers,
+    PollRoundActionRunner,
     PollRoundInputSources,
     PollRoundPublishers,
     PollRoundReconcilers,
     PollRoundSteps,
     StarterWakerAfterSilence,
 )
-from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
-from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService, WaitingTaskRecallService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

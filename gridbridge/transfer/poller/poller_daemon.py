@@ -1,49 +1,43 @@
-"""Run gridbridge-poller's rounds by the newest valid gridbridge.toml."""
+"""Run gridbridge-poller's rounds by the newest valid gridbridge.toml.
+
+Unchanged clusters keep their polling and their last snapshot, so the queues to these clusters stay open. The
+service keeps all its transfers and running acts.
+"""
 
 import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site.service_fault_findings import AwayJob
-from gridbridge.errors import StateError
-from gridbridge.model.fixed_paths import LOCK
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.program import service_cycle, service_cycle
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.fixed_paths import HOME, LOCK, SPOOL
+from gridbridge.model.policy import ClusterSection, JobEndPushKind, Policy
+from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.program import service_cycle
+from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.configuration_in_force import (
     ReloadableConfiguration,
     read_config_saved_by_service,
 )
+from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.poller.poller_components import PollerResources
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from collections.abc import Iterable
-from dataclasses import replace
-from functools import partial
-from typing import Protocol
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.whole_configuration import ClusterSection, JobEndPushKind
-from gridbridge.model.fixed_paths import HOME, SPOOL
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.program.configuration_in_force import ReloadableConfiguration
-from gridbridge.program.cluster_observer import ClusterObserver
-from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.poller.transfer_acts import TransferActRunner
-from gridbridge.transfer.poller.poller_components import PollerResources
-from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.store.transfer_rows import TransferRows
-
 
 ANOTHER_RUNS = 1  # exit status of a poller if another poller has the lock
 

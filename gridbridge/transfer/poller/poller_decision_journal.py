@@ -17,21 +17,22 @@ from gridbridge.model.transfer.transfer_config_sections import PollerSection, Tr
 from gridbridge.model.transfer.transfers_and_actions import (
     WORDS,
     RejectedStarterMessage,
+    Transfer,
     TransferAction,
     TransferActKind,
+    TransferKey,
     TransferRoundPlan,
 )
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import shorten_reason_for_storage
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import (
     ROWS,
     DecisionJournal,
     DecisionJournalEntry,
     make_journal_entry,
 )
-from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 
 PLAN_PROGRAM = "poller"
 FIRST = 3  # number of transfer names in a sentence about many transfers

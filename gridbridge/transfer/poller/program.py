@@ -10,8 +10,8 @@ Example: setpriv --reuid gridbridge --regid gridbridge --init-groups gridbridge-
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import program_startup
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 

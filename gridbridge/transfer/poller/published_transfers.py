@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import transfers_in_job_lists
-from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
+from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
 from gridbridge.errors import StateError
-from gridbridge.model import transfer_message, names_offered_by_cluster
+from gridbridge.model import names_offered_by_cluster, transfer_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
+from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedAccountingPositions,
     PublishedAccountingProgress,
@@ -30,9 +31,8 @@ from gridbridge.model.published_status_and_reports import (
     PublishedTransferEvent,
     PublishedTransferHistory,
     PublishedTransferQueue,
+    replace_control_characters,
 )
-from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
-from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer import request_mapping_rules as mappings
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnershipProof,
@@ -41,15 +41,17 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import encode_transfer_route
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.program import cluster_observer
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.state import (
     drains,
     published_file_formats,
     published_json,
+)
+from gridbridge.state import (
     published_json as unverified_histories,
 )
 from gridbridge.state.published_files import publish_file
@@ -251,7 +253,9 @@ class TransferStatePublisher:
         """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (transfer for transfer in transfers if transfers_in_job_lists.may_everybody_see_transfer(transfer, young))
+        ours = (
+            transfer for transfer in transfers if transfers_in_job_lists.may_everybody_see_transfer(transfer, young)
+        )
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
         listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))

@@ -1,43 +1,38 @@
 """Claim files in the shared spool: a claim belongs to its first creator.
 
-Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's
-claim is a symlink to itself, which can't be opened. The remote job's claim is a file that the
-wrapper creates as the owner. A claim's name begins with the owner's uid, and a file of any other
-uid is no claim. The service owns the folder and removes both kinds of claim.
+Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's claim is a
+symlink to itself, which can't be opened. The remote job's claim is a file that the wrapper creates as the
+owner. A claim's name begins with the owner's uid, and a file of any other uid is no claim. The service owns the
+folder and removes both kinds of claim.
+
+The state file has each grant before the poller sends the grant, and each recall before the starter learns of
+the recall. One process decides grants and recalls, so a claim has one holder. The poller sends a grant again
+until the remote cluster confirms the grant.
 """
 
+import logging
 import os
 import stat
 from collections.abc import Container
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
+
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.remote_job_claim_script import GRANTS
-from gridbridge.errors import ParseError, StateError
-from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.claim_and_guard import (
-    FOLDER,
-    NOT_SERVICES,
-    claim_file_name,
-    claim_key_file,
-)
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_route import BARE, Away
-from gridbridge.shell import safe_files, ssh
-from gridbridge.state.spool_reader import ResumableFolderScan
-import logging
-from concurrent.futures import Future
-from functools import partial
 from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.errors import StateError
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim_and_guard import (
     FENCED,
     FILE,
+    FOLDER,
     GRANT,
     HOME,
     JOB,
+    NOT_SERVICES,
     claim_file_name,
     claim_key_file,
     does_claim_need_home_grant,
@@ -45,11 +40,12 @@ from gridbridge.model.transfer.claim_and_guard import (
 )
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.program.threads_and_backoff import BackoffBySubject
-from gridbridge.program.threads_and_backoff import OwnerThreadPools
+from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
+from gridbridge.shell import safe_files, ssh
 from gridbridge.shell.clock import Clock
+from gridbridge.state.spool_reader import ResumableFolderScan
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-
 
 MAX_AGE_S = 86400  # age at which a job's claim without a known transfer is removed
 # Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.

@@ -1,47 +1,38 @@
-"""Read new lines of a cluster's accounting file, and pick transfers' records."""
+"""Read new lines of a cluster's accounting file, and pick transfers' records.
+
+One transaction stores a file's new records and moves the read cursor, so a killed service loses no record. A
+line that is read twice makes one record.
+"""
 
 import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.whole_configuration import ClusterSection
+
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import transfers_in_job_lists
+from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
+from gridbridge.errors import ConflictingRemoteJobEnds, GridbridgeError, StateError
 from gridbridge.model.jobs_and_accounting import (
     ClusterAccountingProgress,
+    JobEnd,
     JobRunAccounting,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.model.policy import ClusterSection, Policy
+from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
+from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer_name import PREFIX, is_transfer_name, parse_transfer_name
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
-from gridbridge.shell.clock import Clock
-import logging
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
-from gridbridge.batch.batch_adapter_table import ADAPTERS
-from gridbridge.decisions.transfer import transfers_in_job_lists
-from gridbridge.decisions.transfer.remote_accounting_verdicts import format_shepherd_usage, usage_from_verdict
-from gridbridge.errors import ConflictingRemoteJobEnds, StateError
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
-from gridbridge.model.jobs_and_accounting import (
-    ClusterAccountingProgress,
-    RemoteJobRunAccounting,
-    RemoteUsageSource,
-)
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
-from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
-
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader

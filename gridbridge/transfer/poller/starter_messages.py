@@ -1,53 +1,49 @@
 """Limit each person's transfers that the home job list has not confirmed.
 
-Anybody may write invented records. Above the limit, a new record stays in the spool until the home
-cluster has been queried. No real job is lost: home lists each job that is away. A job that home no
-longer lists is still accepted while the remote cluster lists the job with the same owner.
+Anybody may write invented records. Above the limit, a new record stays in the spool until the home cluster has
+been queried. No real job is lost: home lists each job that is away. A job that home no longer lists is still
+accepted while the remote cluster lists the job with the same owner.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
-from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    MOST_UNPROVED,
-    is_task_listed_as_owners,
-)
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessageKind
-from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.shell.clock import Clock
-from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-import logging
-from collections.abc import Iterable, Mapping
+
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     Destination,
     ReceivedStarterMessage,
     accept_or_reject_message,
 )
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    MOST_UNPROVED,
+    is_task_listed_as_owners,
+)
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
+    RejectedStarterMessage,
+    Transfer,
+    TransferKey,
+)
 from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason_for_storage
-from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.answers_to_starters import (
+    RestartedTaskAnswers,
+    UndeliveredTaskEndTracker,
+    VerdictFilesAndStarterFifos,
+)
 from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
-from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
-
 
 KEPT = timedelta(hours=1)  # storage time of closed transfers that home never confirmed
 SWEEP_S = 600.0

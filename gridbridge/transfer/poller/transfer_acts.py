@@ -1,21 +1,32 @@
 """The service's acts and queries about remote jobs."""
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from functools import partial
+
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
-from gridbridge.errors import OwnerAccountGone
+from gridbridge.errors import (
+    ConflictingRemoteJobEnds,
+    GridbridgeError,
+    OwnerAccountGone,
+    RemoteJobNotOurs,
+    describe_error,
+)
 from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     OrphanRemoteJob,
+    Transfer,
     TransferAction,
     TransferActKind,
+    TransferKey,
 )
-from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     TransferFailureCause,
     TransferMessage,
@@ -24,21 +35,11 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import jobs_of_removed_accounts
-from gridbridge.transfer.poller.remote_job_claims import ClaimAndGrantFiles
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-import logging
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from functools import partial
-from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
-from gridbridge.errors import ConflictingRemoteJobEnds, GridbridgeError, RemoteJobNotOurs, describe_error
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
-from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
-from gridbridge.program.threads_and_backoff import BackoffBySubject
-from gridbridge.program.threads_and_backoff import OwnerThreadPools
+from gridbridge.transfer.poller.remote_job_claims import ClaimAndGrantFiles
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 
 

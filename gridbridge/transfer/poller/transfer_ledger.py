@@ -1,28 +1,18 @@
 """Publish each local task's history from the state file when transfers change.
 
-The histories of open transfers are cached: reading a history for every change would cost as much
-as writing the history.
+The histories of open transfers are cached: reading a history for every change would cost as much as writing the
+history.
 """
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from gridbridge.decisions.transfer import transfers_in_job_lists
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
-    Transfer,
-    TransferEvent,
-    TransferKey,
-)
-from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
-from gridbridge.transfer.store.transfer_rows import TransferRows
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
 from gridbridge.decisions.site.service_fault_findings import AwayJob
+from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.home_and_remote_mismatches import UNDELIVERED_REASON
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnershipProof,
@@ -35,8 +25,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
-
 
 UNSHOWN = timedelta(minutes=1)  # longest time between a transfer's close and its publication
 

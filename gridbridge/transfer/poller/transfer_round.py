@@ -1,57 +1,49 @@
 """Do a round's quick acts at once, and begin slow acts in the owner's threads."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import WORDS, TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferMessage
-from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.transfer_acts import disputed_end_verdict, untraceable_job_verdict
-from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.guard_and_suspension_repair import StaleGuardRemover
-from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
-from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import TransferRoundPlan
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.program.cluster_observer import LastClusterSnapshots
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    WORDS,
+    Transfer,
+    TransferAction,
+    TransferActKind,
+    TransferKey,
+    TransferRoundPlan,
+)
+from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause, TransferMessage
+from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult, LastClusterSnapshots
 from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
+from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker, VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
+from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector, TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_and_suspension_repair import (
     CopiedGuardRemover,
     MissingGuardRestorer,
     StaleGuardRemover,
+    SuspensionReconciler,
 )
-from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
-from gridbridge.transfer.poller.starter_messages import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskRecallService
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
-from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector
-from gridbridge.transfer.poller.guard_and_suspension_repair import SuspensionReconciler
-from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService
-from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.starter_messages import UnconfirmedTransferQuota
-from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.starter_messages import StarterMessageReader, UnconfirmedTransferQuota
+from gridbridge.transfer.poller.transfer_acts import (
+    TransferActDispatcher,
+    disputed_end_verdict,
+    untraceable_job_verdict,
+)
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
+from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService, WaitingTaskRecallService
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Self
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import service_cycle
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -22,8 +22,12 @@ from gridbridge.transfer.poller import poller_components
 from gridbridge.transfer.poller import poller_components as acting
 from gridbridge.transfer.poller import poller_components as maintenance
 from gridbridge.transfer.poller import poller_components as program
-from gridbridge.transfer.poller.poller_components import PollerActComponents, PollerReconcilers, PollerStateComponents
-from gridbridge.transfer.poller.poller_components import PollerResources
+from gridbridge.transfer.poller.poller_components import (
+    PollerActComponents,
+    PollerReconcilers,
+    PollerResources,
+    PollerStateComponents,
+)
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 
 _log = logging.getLogger(__name__)
@@ -79,7 +83,9 @@ class TransferService:
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
             _log.warning(
-                "event=dropped cluster=%s why=%r", cluster, transfer_status_explanation.unconfigured_cluster_reason(cluster)
+                "event=dropped cluster=%s why=%r",
+                cluster,
+                transfer_status_explanation.unconfigured_cluster_reason(cluster),
             )
 
     def round(self) -> None:

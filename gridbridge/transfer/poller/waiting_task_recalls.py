@@ -1,6 +1,10 @@
 """Recall waiting tasks by requests, which the tasks' starters carry out.
 
 A recall request is published in the verdict's file, so a later verdict replaces the request.
+
+Before the recall, the job's queue list is changed to exclude the queues to the cluster that the task leaves.
+The job gets its queue list back once the task has started. After a kill, each move goes on by its stage in the
+state file and its transfer's state. Every step may be repeated.
 """
 
 import logging
@@ -8,47 +12,36 @@ import math
 import operator
 from collections.abc import Set
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim_and_guard import HOME
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
-from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.program.threads_and_backoff import BackoffBySubject
-from gridbridge.program.threads_and_backoff import OwnerThreadPools
-from gridbridge.shell.clock import Clock
-from gridbridge.transfer.local_task_acts import LocalTaskActs
-from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller import poller_decision_journal as journalled
-from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
-from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-import logging
-from concurrent.futures import Future
-from dataclasses import replace
-from datetime import timedelta
-from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
+    OwnershipProof,
     TaskMoveStage,
     Transfer,
+    TransferAction,
+    TransferActKind,
     TransferKey,
     WaitingTaskMove,
 )
-from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program.threads_and_backoff import OwnerThreadPools
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.poller import poller_decision_journal as journalled
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
-
 
 HEED_S = 60.0  # time after which a recall request that no starter carries out is withdrawn
 AGAIN_S = 60.0  # first pause before the next recall of a task that could not run at home

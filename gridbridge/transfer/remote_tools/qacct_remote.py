@@ -11,20 +11,20 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import (
-    PublishedAccountingProgress,
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-)
 from gridbridge.model.jobs_and_accounting import (
     AccountingFilePosition,
     JobRunAccounting,
     RemoteJobRunAccounting,
 )
-from gridbridge.model.published_status_and_reports import format_duration
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import (
+    PublishedAccountingProgress,
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    format_duration,
+)
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
-from gridbridge.program import status_and_why_reports, configuration_in_force
+from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records

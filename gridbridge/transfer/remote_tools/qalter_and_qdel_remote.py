@@ -1,4 +1,9 @@
-"""qalter_remote: change a remote job that waits, as the job's owner."""
+"""qalter_remote: change a remote job that waits, as the job's owner.
+
+The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job were deleted
+first, the local job would end as killed, or wait for an accounting record, which Grid Engine does not write for
+a job that never started.
+"""
 
 import os
 import pwd
@@ -6,40 +11,18 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import build_request_mapping
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedTransfer
-from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.model.policy import Policy
+from gridbridge.model.published_status_and_reports import PublishedTransfer, replace_control_characters
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
-from gridbridge.program import configuration_in_force
-from gridbridge.transfer.request_translation import (
-    exclude_forwarding_queues,
-    read_names_offered_by_cluster,
-    translate_request_for_cluster,
-)
-from gridbridge.transfer.remote_tools.owner_remote_job_access import (
-    RemoteJobActNotDone,
-    RemoteJobActResult,
-    act_on_remote_tasks,
-    reach_cluster_as_caller,
-    require_job_request_reader,
-    require_own_remote_job,
-)
-import os
-import pwd
-from collections.abc import Iterator
-from gridbridge.batch import load_submit_adapter
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedTransfer
-from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import configuration_in_force
 from gridbridge.transfer.remote_tools.owner_remote_job_access import (
     RemoteJobActNotDone,
@@ -49,9 +32,14 @@ from gridbridge.transfer.remote_tools.owner_remote_job_access import (
     act_on_transfers_remote_jobs,
     open_transfers_of_owner,
     reach_cluster_as_caller,
+    require_job_request_reader,
     require_own_remote_job,
 )
-
+from gridbridge.transfer.request_translation import (
+    exclude_forwarding_queues,
+    read_names_offered_by_cluster,
+    translate_request_for_cluster,
+)
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobAlterer

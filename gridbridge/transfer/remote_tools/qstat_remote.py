@@ -12,15 +12,15 @@ from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
-from gridbridge.model.published_status_and_reports import PublishedTransfer
-from gridbridge.model.states import JobState
 from gridbridge.model.published_status_and_reports import (
+    PublishedTransfer,
     TransferAndAwaitedEvent,
     TransferAttemptExplanation,
     format_duration,
     replace_control_characters,
 )
-from gridbridge.program import status_and_why_reports, configuration_in_force
+from gridbridge.model.states import JobState
+from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
 

@@ -3,12 +3,10 @@
 from gridbridge.model.job_request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.state import published_file_formats
-from gridbridge.transfer.starter.local_task import GUARDED
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import submission_step
-
+from gridbridge.transfer.starter.local_task import GUARDED
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

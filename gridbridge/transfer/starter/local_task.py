@@ -21,7 +21,8 @@ from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import task_notes as control_method_intents, task_notes
+from gridbridge.transfer.starter import task_notes
+from gridbridge.transfer.starter import task_notes as control_method_intents
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
 GUARDED = "guarded"  # the note that the local task has its guard

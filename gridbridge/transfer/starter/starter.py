@@ -35,7 +35,6 @@ from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import (
     first_note_and_guard,
-    first_note_and_guard,
     starter_step_and_answers,
     submission_step,
 )

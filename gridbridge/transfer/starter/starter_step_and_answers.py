@@ -1,12 +1,8 @@
 """Hold the state of a starter's step: notes, route, clusters and request."""
 
-from gridbridge.batch import load_home_job_control, load_submit_adapter
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.job_request import JobRequest
-from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
-from gridbridge.model.transfer_route import TransferRoute
-from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 import os
+
+from gridbridge.batch import load_home_job_control, load_submit_adapter
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -17,6 +13,7 @@ from gridbridge.errors import (
     describe_error,
 )
 from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer_message import (
     ERROR,
     REQUEUE,
@@ -25,6 +22,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
     TransferOutcome,
 )
+from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, message_timestamp
 

@@ -2,27 +2,29 @@
 
 execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the environment, and
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
+
+Code that few jobs need (mapping, claim, carried files) is imported on demand.
 """
 
+import os
+
+from gridbridge.batch import (
+    load_submit_adapter,
+    remote_job_script_writer,
+)
 from gridbridge.batch import (
     remote_job_script_writer as home_job_id_translation,
-    load_submit_adapter,
 )
-from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
-from gridbridge.model.transfer_route import SshLogin, TransferRoute
-from gridbridge.transfer.starter.local_task import LocalTask
-import os
-from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.batch_submission_outcome import ONE_HOP, JobSubmissionOutcome, JobSubmissionResult
+from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
 from gridbridge.errors import GridbridgeError, OwnerBarredAtCluster, SshLoginRefused, UnmappableRequest
-from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.state import published_file_formats
+from gridbridge.transfer.starter.local_task import LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import find_held_remote_job
-
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -247,17 +249,13 @@ def _send(step: "StarterStepContext") -> JobSubmissionResult:
     spec = _kept_there(step, _translated(step, spec))
     stage_folder = make_remote_staging_folder(step, request, config)
     if step.away.login and not stage_folder:
-        step.left_out = "; ".join(
-            filter(None, (step.left_out, remote_output_location(step.task.env, step.away.login)))
-        )
+        step.left_out = "; ".join(filter(None, (step.left_out, remote_output_location(step.task.env, step.away.login))))
     script = remote_job_script_writer.write_remote_job_script(
         build_remote_job_spec(
             step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
         )
     )
-    cwd = remote_working_folder(
-        step.route, config, stage_folder if step.route.declares(request.context) else ""
-    )
+    cwd = remote_working_folder(step.route, config, stage_folder if step.route.declares(request.context) else "")
     shell = step.route.remote_shell or "/bin/sh"
     return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
 

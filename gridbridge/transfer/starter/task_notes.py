@@ -1,16 +1,18 @@
 """Reads and writes a local task's notes, files in TMPDIR/.gridbridge.
 
 An empty or truncated note counts as missing. sge-methods/finish writes notes in the same way.
+
+The shepherd runs methods side by side, so the order of their ends means nothing. Each method (suspend, resume,
+terminate) writes a note named by its shell's start time (proc(5): starttime). The latest note counts, and no
+lock is needed. DEAD overrides all other intents (LocalTask).
 """
 
 import os
+import time
+
 from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
-import os
-import time
-from gridbridge.shell import safe_files
-
 
 NO_ROOM = (28, 122)  # ENOSPC and EDQUOT of errno(3), as numbers to save an import
 TRIED = "tried"  # name of the note that is written to test for free space

@@ -1,24 +1,25 @@
 """A starter's part of a recall: hold, query and delete the remote job.
 
-Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start
-a job chosen earlier. So the starter pauses, and leaves a started job alone. The deletion itself
-shows whether the job had started.
+Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start a job chosen
+earlier. So the starter pauses, and leaves a started job alone. The deletion itself shows whether the job had
+started.
+
+Starters import this module when a cluster has refused their job for good. An array's request is common to its
+tasks (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
 """
 
 import time
-from gridbridge.model.states import JobStateFact
-from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.model.transfer_route import Away
-from gridbridge.transfer.starter import remote_job_state_match
-from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 from collections.abc import Collection
+
 from gridbridge.batch import load_home_job_control, load_refused_job_marker
 from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_home_request_changes
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import asks_for_home
-from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
-from gridbridge.model.transfer_route import Home
-
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_route import Away, Home
+from gridbridge.transfer.starter import remote_job_state_match
+from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

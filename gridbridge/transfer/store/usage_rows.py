@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 
 from sqlalchemy import BigInteger, Column, Float, Index, RowMapping, Table, Text, bindparam, delete, select
 
-from gridbridge.model.published_status_and_reports import (
-    PublishedAccountingPositions,
-    PublishedAccountingProgress,
-    PublishedRemoteUsage,
-)
 from gridbridge.model.jobs_and_accounting import (
     PER_TRANSFER,
     AccountingFilePosition,
     ClusterAccountingProgress,
     RemoteJobRunAccounting,
     RemoteUsageSource,
+)
+from gridbridge.model.published_status_and_reports import (
+    PublishedAccountingPositions,
+    PublishedAccountingProgress,
+    PublishedRemoteUsage,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files

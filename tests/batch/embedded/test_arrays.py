@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.batch.embedded import embedded_job_control
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -65,9 +65,7 @@ def told(site: Site) -> list[int]:
 def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
-    monkeypatch.setattr(
-        embedded_job_control, "signal_job_process_group", lambda pid, born, number: sent.append(number)
-    )
+    monkeypatch.setattr(embedded_job_control, "signal_job_process_group", lambda pid, born, number: sent.append(number))
     return sent
 
 

@@ -180,7 +180,9 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        living_job_processes.signal_job_process_group(other.pid, f"{living_job_processes.boot_and_pid_namespace_id()} 12345", 9)
+        living_job_processes.signal_job_process_group(
+            other.pid, f"{living_job_processes.boot_and_pid_namespace_id()} 12345", 9
+        )
         with pytest.raises(StateError, match="another host"):
             living_job_processes.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment

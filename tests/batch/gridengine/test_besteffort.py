@@ -10,8 +10,7 @@ import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.cell_object_queries import query_queue_rerun_settings
-from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables
+from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME

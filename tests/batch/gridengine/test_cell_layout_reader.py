@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand, parse_qhost, query_demand_outputs
 from gridbridge.batch.gridengine.cell_configuration_reader import (
     host_resources_to_query,
     parse_cell_configuration,
     waiting_arrays_in_qstat,
 )
+from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand, parse_qhost, query_demand_outputs
 from gridbridge.batch.gridengine.parse import parse_array_concurrency_limits
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.grid_engine_cell import (
     CellResourceDefinition,
     ConsumableKind,
+    GridEngineCellSnapshot,
     GridEngineUserList,
     JobAccessIdentity,
     ParallelEnvironment,
     ParallelSlotDistribution,
     RequestedValueComparison,
 )
-from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot
 from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

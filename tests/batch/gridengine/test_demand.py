@@ -7,8 +7,12 @@ import pytest
 
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellResourceDefinition
-from gridbridge.model.elastic.grid_engine_cell import GridEngineCellSnapshot, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import (
+    CellConfiguration,
+    CellResourceDefinition,
+    GridEngineCellSnapshot,
+    WaitingJobGroup,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()

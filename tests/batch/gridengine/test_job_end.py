@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.batch.gridengine.status import final_or_future_job_end, settle_job_end
-from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd
-from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, RemoteJobRunAccounting, RemoteUsageSource
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEVEN = RemoteJobRunAccounting(

@@ -15,8 +15,7 @@ from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_de
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution
-from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution, RunningTaskGroup, TaskResourceRequests
 from gridbridge.model.states import QueueInstanceStateFact
 from tests.batch.oar.test_oar_output import shown
 

@@ -22,13 +22,11 @@ from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignTaskEndCounts,
+    PublishedCampaignTask,
     ShownCampaign,
     ShownCampaignAtCluster,
     ShownCampaigns,
-)
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    CampaignTaskEndCounts,
-    PublishedCampaignTask,
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 

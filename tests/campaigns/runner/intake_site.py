@@ -18,8 +18,8 @@ from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import CAMPAIGNS
+from gridbridge.state.state_file import StateFile
 
 SWEEP = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
 

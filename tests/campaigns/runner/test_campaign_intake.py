@@ -19,8 +19,8 @@ from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTE
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
@@ -34,14 +34,14 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    NikitaDeletionReason,
-    TaskDeletionMark,
-)
 from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequest,
     CampaignOwnerRequestReply,
     CampaignOwnerRequestVerb,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    NikitaDeletionReason,
+    TaskDeletionMark,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES

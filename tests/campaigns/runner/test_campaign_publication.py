@@ -36,21 +36,18 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignTask,
     ShownCampaignClusters,
     ShownCampaigns,
-)
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    PublishedCampaignTask,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state import campaign_tables
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(

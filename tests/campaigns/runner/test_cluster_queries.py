@@ -19,15 +19,14 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = CampaignArray(

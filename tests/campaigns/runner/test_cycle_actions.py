@@ -20,8 +20,8 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.decisions.campaigns.campaign_cycle import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,

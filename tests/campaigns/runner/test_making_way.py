@@ -26,20 +26,17 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    NikitaDeletionPlan,
-    NikitaDeletionReason,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     CellRequestsAndResources,
+    NikitaDeletionPlan,
+    NikitaDeletionReason,
     QueueInstanceResources,
     RunningJobWithResources,
     WaitingLocalRequest,
 )
-from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock

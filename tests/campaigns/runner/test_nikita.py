@@ -28,6 +28,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionPlan,
@@ -35,10 +36,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaSituation,
     TaskDeletionMark,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.program.cluster_observer import (

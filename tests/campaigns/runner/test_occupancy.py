@@ -15,10 +15,9 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, 
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 

@@ -9,10 +9,10 @@ import pytest
 from gridbridge.campaigns.runner import campaign_program_start
 from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell import program_runs, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
 FAR = SshLogin(host="beta")

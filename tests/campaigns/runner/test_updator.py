@@ -37,14 +37,14 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueOrEpilogueStart, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock

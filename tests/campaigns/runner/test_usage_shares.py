@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, FairShareUnit, MetaschedulerSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile

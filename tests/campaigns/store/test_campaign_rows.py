@@ -19,8 +19,8 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(

@@ -30,18 +30,18 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array

@@ -25,8 +25,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TaskMissingSince,
 )
 from gridbridge.model.key_settings import ConfigKeyDescription
-from gridbridge.state.state_file import StateFile
-from gridbridge.state.state_file import PORTION
+from gridbridge.state.state_file import PORTION, StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1

@@ -25,8 +25,11 @@ from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFi
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignTask,
+    ShownCampaign,
+    ShownCampaigns,
+)
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 

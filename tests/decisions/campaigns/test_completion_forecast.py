@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.campaign_progress_and_forecast import forecast_campaign_end
-from gridbridge.decisions.campaigns.campaign_progress_and_forecast import estimate_survival_curve
+from gridbridge.decisions.campaigns.campaign_progress_and_forecast import estimate_survival_curve, forecast_campaign_end
 from gridbridge.model.campaigns.forecast import CampaignForecast, CampaignProgressForForecast, CampaignRunTimesAtCluster
 
 UNKNOWN = CampaignForecast()

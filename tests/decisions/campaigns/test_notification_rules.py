@@ -80,7 +80,9 @@ def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
     every = [happened(CampaignEventCode.BLACKLIST)]
 
-    assert event_texts_and_notifications.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
+    assert (
+        event_texts_and_notifications.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
+    )
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
     assert event_texts_and_notifications.compose_due_notifications([later], every, LATER) == ()
 

@@ -7,20 +7,18 @@ from typing import Any
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
+    CellHost,
     CellQueue,
     CellResourceDefinition,
     ConsumableKind,
+    GridEngineCellSnapshot,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    RequestedValueComparison,
-)
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
-    GridEngineCellSnapshot,
     QueueInstance,
+    RequestedValueComparison,
     WaitingJobGroup,
 )
 from gridbridge.model.key_settings import QueueDefaultRequests

@@ -18,8 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusal,
     NewNodeOrRemovalRefusalCause,
 )
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     PublishedBalancerFigures,
     PublishedNewNodeRefusalCount,

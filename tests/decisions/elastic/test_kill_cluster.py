@@ -8,9 +8,15 @@ from gridbridge.decisions.elastic import node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_or_silent_state_by_host
 from gridbridge.elastic.balancer.balancer_round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ElasticNodeState, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 OWN = ProviderMachine(

@@ -10,8 +10,7 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     manual_machine_removal_command,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 
 COMMAND = MachineProviderSection(program="/opt/site/rent node")
 EC2 = MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1")

@@ -23,15 +23,13 @@ from gridbridge.model.elastic.balance_sections import (
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
-    ElasticNodeState,
-    ProviderMachine,
-    ProviderMachineState,
-)
-from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     BusyOrSilentHostState,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
 )
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, StandbyOrWakePlanCause
 from tests.decisions.elastic.cells import NOON, ago, instance, situation

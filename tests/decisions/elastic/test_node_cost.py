@@ -6,8 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from tests.decisions.elastic.cells import NOON, ago
 
 HOUR_S = 3600.0

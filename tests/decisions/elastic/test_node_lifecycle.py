@@ -15,17 +15,15 @@ from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     OWNER_TAG,
     POOL_TAG,
-    ElasticNodeState,
-    HostJoinStep,
-    ProviderMachine,
-    ProviderMachineState,
-)
-from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
     BalancerOwnedNode,
     BusyOrSilentHostState,
+    ElasticNodeState,
+    HostJoinStep,
     NodeStateCause,
+    ProviderMachine,
+    ProviderMachineState,
 )
 from tests.decisions.elastic.cells import NOON
 
@@ -382,7 +380,9 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
 
     assert () == node_and_master_lifecycle.due_node_acts(both, PATIENCE)
-    (due,) = node_and_master_lifecycle.due_node_acts(replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE)
+    (due,) = node_and_master_lifecycle.due_node_acts(
+        replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE
+    )
     assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 

@@ -6,10 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
-from gridbridge.decisions.elastic.nodes_needing_administrator import find_silent_hosts_without_machine
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import update_pool_failure_records
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
-from gridbridge.model.elastic.elastic_nodes import BusyOrSilentHostState, PoolFailureRecord
+from gridbridge.decisions.elastic.nodes_needing_administrator import find_silent_hosts_without_machine
+from gridbridge.model.elastic.elastic_nodes import (
+    BusyOrSilentHostState,
+    ElasticNodeState,
+    PoolFailureRecord,
+    ProviderMachine,
+)
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
 

@@ -11,9 +11,8 @@ from gridbridge.decisions.elastic.balancer_round_reports import describe_balance
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell import CellHost
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellHost, CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60

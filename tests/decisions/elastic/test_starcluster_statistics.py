@@ -7,8 +7,7 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellQueue
-from gridbridge.model.elastic.grid_engine_cell import CellHost
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellHost, CellQueue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, TasksEndedInMinute, minute_since_epoch
 from tests.decisions.elastic.cells import NOON, ago, instance, situation, waiting
 

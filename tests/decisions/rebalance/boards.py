@@ -8,9 +8,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
+    RebalanceMovePlan,
     RecentPlacementMoveTimes,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=2)

@@ -5,8 +5,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHostState,
     PlacementTask,

@@ -6,8 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair, plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
@@ -16,10 +15,8 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
-    PlacementSnapshot,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMoveKind,
+    PlacementSnapshot,
     RebalanceMovePlan,
 )
 from tests.decisions.rebalance.test_properties import JOBS, RULES, done, shuffled, snapshots

@@ -7,8 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
@@ -16,14 +15,12 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
     PlacementJobOrDataset,
+    PlacementMoveKind,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMoveKind,
     RebalanceMovePlan,
+    RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW

@@ -15,17 +15,13 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    TasksObservedAtClusters,
-    TransferredTask,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHostState,
-    PlacementSnapshot,
-    PlacementTaskState,
-)
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     PlacementMoveKind,
+    PlacementSnapshot,
+    PlacementTaskState,
+    TasksObservedAtClusters,
+    TransferredTask,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 

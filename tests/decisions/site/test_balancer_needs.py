@@ -16,15 +16,15 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.site_check_facts import (
     BalancerCellRights,
     BalancerFacts,
     LastPublishedBalancerRound,
     PathFacts,
 )
+from gridbridge.model.site.site_section import SiteSection
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

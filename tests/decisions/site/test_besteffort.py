@@ -9,11 +9,9 @@ from gridbridge.decisions.site.besteffort_findings import (
     METHOD,
     RESOURCE,
     RULE,
+    BestEffortQueueLayout,
     besteffort_queue_findings,
     besteffort_removal_edits,
-)
-from gridbridge.decisions.site.besteffort_findings import (
-    BestEffortQueueLayout,
     choose_besteffort_model_queue,
     format_queue_slots_by_host,
     subordinate_lists_by_host,

@@ -5,11 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.running_site_findings import (
-    no_transfer_queue_findings,
-    running_site_findings,
-    worst_finding_state,
-)
 from gridbridge.decisions.site.account_and_file_findings import (
     FOLDERS,
     PROGRAMS,
@@ -18,11 +13,14 @@ from gridbridge.decisions.site.account_and_file_findings import (
     state_file_privacy_finding,
     transfer_host_findings,
 )
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection
+from gridbridge.decisions.site.running_site_findings import (
+    no_transfer_queue_findings,
+    running_site_findings,
+    worst_finding_state,
+)
 from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     NonRootWritablePaths,
@@ -32,6 +30,7 @@ from gridbridge.model.site.site_check_facts import (
     StageDirFacts,
     TransferHostFacts,
 )
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from tests.states import queue_state

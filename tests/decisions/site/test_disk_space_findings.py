@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.decisions.site.service_fault_findings import (
     disk_space_findings,
-    why_folder_takes_no_files,
     why_a_folder_takes_no_files,
+    why_folder_takes_no_files,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace

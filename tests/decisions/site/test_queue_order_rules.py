@@ -56,7 +56,9 @@ def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueWithCluster
         ),
     ],
 )
-def test_the_order_is_by_policy(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, expected: str) -> None:
+def test_the_order_is_by_policy(
+    offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, expected: str
+) -> None:
     for given in (offers, offers[::-1]):
         found = transfer_queue_order.rank_transfer_queues(given, order)
 

@@ -15,10 +15,9 @@ from gridbridge.decisions.site.transfer_queue_findings import (
     total_transfer_slots,
     user_spool_limit_finding,
 )
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection

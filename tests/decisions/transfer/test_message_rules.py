@@ -6,19 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.transfer.home_and_remote_mismatches import (
+    may_home_have_missed_task_end,
+    may_restored_guard_be_stale,
+)
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     apply_starter_message,
     describe_job_end,
     reject_wrong_route,
     transfer_for_restarted_task,
 )
-from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    may_home_have_missed_task_end,
-    may_restored_guard_be_stale,
-)
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage, Transfer
 from gridbridge.model.transfer_message import (
     KEYS,
     DesiredLocalJobState,

@@ -17,8 +17,8 @@ from gridbridge.model.published_status_and_reports import (
     PublishedClusterBreaker,
     PublishedConfigurationStatus,
     PublishedFilesSnapshot,
+    format_duration,
 )
-from gridbridge.model.published_status_and_reports import format_duration
 from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.decisions.transfer.transfer_decisions import (
     NUMBER_REUSED,
     decide_transfer_actions,
@@ -20,12 +18,13 @@ from gridbridge.decisions.transfer.transfer_decisions import (
     update_and_plan_transfers,
     update_transfer_from_snapshots,
 )
+from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer.transfers_and_actions import TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferActKind
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,

@@ -234,7 +234,9 @@ def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: granted)
+    monkeypatch.setattr(
+        host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: granted
+    )
 
     assert cell.look("n1").is_idle is is_idle
 

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer import administrator_alerts_and_requests
-from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
 )
+from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostRemovalProgress
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, HostRemovalProgress
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -37,7 +36,9 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     told = administrator_alerts_and_requests.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -57,10 +58,14 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     world.minutes(60)
     kept = world.nodes()
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.FREE, place(world)
+    )
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -70,7 +75,9 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -79,7 +86,9 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     world.minutes(60)
 
     plan = world.round()
@@ -111,7 +120,9 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     )
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -123,7 +134,9 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.FREE, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.FREE, place(world)
+    )
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -135,7 +148,9 @@ def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None
         "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrator_alerts_and_requests.record_node_change_request("alpha-n10", AdministratorNodeRequestKind.KEEP, place(world))
+    administrator_alerts_and_requests.record_node_change_request(
+        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
+    )
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -203,7 +218,9 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
         monkeypatch.undo()
-        administrator_alerts_and_requests.record_node_change_request(host, AdministratorNodeRequestKind.KEEP, place(world))
+        administrator_alerts_and_requests.record_node_change_request(
+            host, AdministratorNodeRequestKind.KEEP, place(world)
+        )
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)

@@ -14,15 +14,13 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.balancer import balance_service, balance_situation_sources
+from gridbridge.elastic.balancer import balance_service, balance_situation_sources, balancer_round_outputs
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.service_cycle import run_cycle_once

@@ -14,18 +14,16 @@ from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
+    AdministratorNodeRequestKind,
+    BalancerNodeAct,
+    DueNodeAct,
     ElasticNodeState,
     HostCheckBeforeRemoval,
     HostJoinStep,
     MachineToJoinCell,
+    NodeStateCause,
     ProviderMachine,
     ProviderMachineState,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    AdministratorNodeRequestKind,
-    BalancerNodeAct,
-    DueNodeAct,
-    NodeStateCause,
 )
 from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 

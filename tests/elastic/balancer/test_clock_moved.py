@@ -15,10 +15,10 @@ from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerHostClocks,
     BalancerOwnedNode,
+    ElasticNodeState,
     PoolFailureRecord,
 )
 from gridbridge.shell.clock import Clock

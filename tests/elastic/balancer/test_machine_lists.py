@@ -8,7 +8,6 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import (
     balance_preview,
     balance_situation_sources,
-    balance_situation_sources,
 )
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown

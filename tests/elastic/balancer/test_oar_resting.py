@@ -103,7 +103,9 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
-        return balanced_cluster_queries.parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
+        return balanced_cluster_queries.parse_balance_situation(
+            SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
+        )
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""

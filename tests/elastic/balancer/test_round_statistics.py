@@ -11,17 +11,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.acts.balanced_cluster_queries import read_stored_task_ends
-from gridbridge.elastic.balancer import balance_situation_sources
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_outputs
 from gridbridge.elastic.balancer.balancer_round_outputs import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
     record_balancer_statistics,
 )
-from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.elastic.store import saved_balancer_round_folder
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
+from gridbridge.model.policy import ClusterSection
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)

@@ -9,9 +9,8 @@ import pytest
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 

@@ -146,7 +146,9 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(folder: Path, words: tupl
 
 def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_membership_and_tags, "require_home_execution_host", lambda *_: None)
-    monkeypatch.setattr(host_membership_and_tags, "change_home_cluster_host_tag", lambda *_, **__: ("htools:standby:1",))
+    monkeypatch.setattr(
+        host_membership_and_tags, "change_home_cluster_host_tag", lambda *_, **__: ("htools:standby:1",)
+    )
 
     done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
 
@@ -173,7 +175,9 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
 
 def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries,
+        "query_raw_cell_status",
+        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
     )
     target = str(tmp_path / "saved")
 
@@ -185,7 +189,9 @@ def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monk
 
 def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries,
+        "query_raw_cell_status",
+        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
     )
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
 
@@ -214,7 +220,9 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
     monkeypatch.setattr(
-        balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder))
+        balanced_cluster_queries,
+        "query_raw_cell_status",
+        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
     )
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)

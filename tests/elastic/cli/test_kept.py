@@ -13,8 +13,12 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrator_alerts_and_requests, balance_journal
 from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import (
+    AdministratorNodeRequestKind,
+    ElasticNodeState,
+    HostJoinStep,
+    PoolFailureRecord,
+)
 from gridbridge.state.decision_journal import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 

@@ -11,10 +11,9 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host
 from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"

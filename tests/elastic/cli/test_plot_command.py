@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.cli.balance_and_replay_plots import format_duration
 from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.cli.balance_and_replay_plots import format_duration
 from gridbridge.errors import GridbridgeError, ParseError, StandardOutputUnwritable, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS
 

@@ -70,7 +70,9 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
-    found = squeeze_preview.missing_squeeze_settings(configuration_file.parse_configuration("FILE", (CELL + more).encode()))
+    found = squeeze_preview.missing_squeeze_settings(
+        configuration_file.parse_configuration("FILE", (CELL + more).encode())
+    )
 
     assert [lack.partition(":")[0] for lack in found] == lacks
 

@@ -14,7 +14,7 @@ from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate

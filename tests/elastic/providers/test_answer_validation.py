@@ -81,7 +81,9 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
 @pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
 def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        provider_protocol_and_validation.parse_provider_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
+        provider_protocol_and_validation.parse_provider_machine_list(
+            json.dumps([{**NODES[0], **wrong}]).encode(), "alpha"
+        )
 
 
 @given(st.binary())

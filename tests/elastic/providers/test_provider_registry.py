@@ -25,7 +25,7 @@ from gridbridge.model.elastic.balance_sections import (
     PowerSwitchMethod,
     ProviderKind,
 )
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 
 SECTION = MachineProviderSection(program="/opt/rent", timeout_s=7)

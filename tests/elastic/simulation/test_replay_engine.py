@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_engine import make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection

@@ -58,7 +58,10 @@ def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> Non
     os.mkfifo(folder / "qhost.xml")
     saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved_balancer_round_folder.read_saved_balancer_round(str(folder))) == ("hers", (DOCUMENTS, KEPT))
+    assert (other.read_text(), saved_balancer_round_folder.read_saved_balancer_round(str(folder))) == (
+        "hers",
+        (DOCUMENTS, KEPT),
+    )
 
 
 def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
@@ -75,7 +78,10 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path)) == (DOCUMENTS, SavedBalancerRoundInput(now=NOON))
+    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path)) == (
+        DOCUMENTS,
+        SavedBalancerRoundInput(now=NOON),
+    )
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
@@ -145,7 +151,10 @@ def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
-    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
+    assert (
+        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].now
+        == datetime(2026, 1, 1, 12).astimezone()
+    )
 
 
 def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from gridbridge.model.names_offered_by_cluster import (
     encode_non_forwarding_queues,
     encode_offered_names,
 )
+from gridbridge.privileged.acting_as_owner import STATUS, JobNeverAcceptedByCluster
 from gridbridge.privileged.campaign_owner_cluster_calls import (
     choose_array_parallel_env,
     keep_array_off_transfer_queues,
 )
-from gridbridge.privileged.acting_as_owner import STATUS, JobNeverAcceptedByCluster
 
 
 def publish(folder: Path, queues: NonForwardingQueues) -> None:

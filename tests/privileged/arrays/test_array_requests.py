@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import new_attempt_conditions
-from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()

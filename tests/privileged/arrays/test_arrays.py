@@ -14,20 +14,18 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
-from gridbridge.privileged import as_user, acting_as_owner
-from gridbridge.privileged import owner_worker as worker_module
+from gridbridge.privileged import acting_as_owner, as_user, as_user_array_verbs
 from gridbridge.privileged import as_user_array_arguments as order
-from gridbridge.privileged import as_user_array_verbs
-from gridbridge.privileged.as_user_array_arguments import ArraySendProgress
-from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.send_arrays import CampaignArraySender
+from gridbridge.privileged import owner_worker as worker_module
 from gridbridge.privileged.acting_as_owner import (
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
 )
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
 from gridbridge.privileged.process_scope import FIRST_SIGNAL
+from gridbridge.privileged.send_arrays import CampaignArraySender
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 

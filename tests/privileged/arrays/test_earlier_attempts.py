@@ -8,9 +8,9 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged import as_user_array_arguments, new_attempt_conditions
+from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
-from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}

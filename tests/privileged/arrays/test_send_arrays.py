@@ -12,11 +12,8 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged import as_user_array_arguments
-from gridbridge.privileged import send_arrays
-from gridbridge.privileged.as_user_array_arguments import ArraySendProgress
-from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged import acting_as_owner, as_user_array_arguments, send_arrays
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.send_arrays import CampaignArraySender
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import acting_as_owner
+from gridbridge.privileged import acting_as_owner, as_user_replica_verbs
 from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
-from gridbridge.privileged import as_user_replica_verbs
 
 ME = os.getuid()
 FILE = f"u.{ME}/data.0123abcd"

@@ -17,8 +17,8 @@ from gridbridge.program.cluster_observer import (
     query_result_to_share,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.cluster_query_tables import LastClusterQueryResult
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)

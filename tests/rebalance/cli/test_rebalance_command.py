@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     PlacementMoveKind,
+    PlacementSnapshot,
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,

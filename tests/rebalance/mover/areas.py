@@ -6,10 +6,10 @@ from pathlib import Path
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
-from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress
 

@@ -9,17 +9,16 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
-from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection

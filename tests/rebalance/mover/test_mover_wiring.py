@@ -12,10 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementSnapshot,
     RebalanceMovePlan,
     ValidAndDroppedMoves,
 )

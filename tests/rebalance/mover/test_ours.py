@@ -15,8 +15,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.rebalance.replicas import owner_replicas, storage_area_access
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome, LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site

@@ -14,8 +14,8 @@ from gridbridge.model.rebalance import published_rebalance_rounds
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
 from gridbridge.privileged import as_user_replica_verbs
 from gridbridge.rebalance.replicas import delegated_datasets, replica_reconciler
-from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
+from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.shell.program_runs import CompletedProgram
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)

@@ -24,15 +24,14 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
@@ -45,15 +44,14 @@ from gridbridge.model.transfer.transfers_and_actions import (
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
-from gridbridge.state.decision_journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
-from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
+from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 

@@ -16,10 +16,10 @@ import pytest
 from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.transfer_route import SshLogin
+from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
-from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from tests.rebalance.mover.areas import DIED, NAMES, Site
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}

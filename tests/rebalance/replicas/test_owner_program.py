@@ -25,9 +25,8 @@ from gridbridge.model.rebalance.datasets import (
     ServiceReplicaActInOwnerFile,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.rebalance.cli import data_command
-from gridbridge.rebalance.replicas import delegated_datasets, delegated_datasets, owner_program
-from gridbridge.rebalance.cli import dataset_report
+from gridbridge.rebalance.cli import data_command, dataset_report
+from gridbridge.rebalance.replicas import delegated_datasets, owner_program
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
@@ -101,9 +100,7 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     some = (MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(
-            delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations(folder))
-        ),
+        kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations(folder))),
         areas=tuple(some),
         drained=frozenset("a"),
     )

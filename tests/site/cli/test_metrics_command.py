@@ -23,8 +23,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.fixed_paths import METRICS_LOCK
-from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell import poller_lock
+from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics
 from gridbridge.site.capability_checks import LOCKS
 from gridbridge.site.published_metrics import collect_published_metrics

@@ -13,11 +13,10 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigure
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.site.cli import replay_command as service
+from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import POLICY, a_situation, a_transfer, plan_transfers, second
 

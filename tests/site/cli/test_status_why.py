@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.main import gridbridge
 from gridbridge.cli.command_groups_and_options import format_local_time
+from gridbridge.cli.main import gridbridge
 from gridbridge.program import status_and_why_reports
 from gridbridge.site.cli import status_command, why_command
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer

@@ -19,10 +19,11 @@ from gridbridge.model.campaigns.campaign_events import (
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     RebalancedTaskAttempt,
+    ShownCampaign,
+    ShownCampaigns,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import (

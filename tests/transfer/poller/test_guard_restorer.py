@@ -9,8 +9,7 @@ import pytest
 from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller.guard_and_suspension_repair import (

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import (
@@ -28,14 +27,14 @@ from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.state.spool_reader import MessageWithAuthorUid
-from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
-from gridbridge.transfer.poller.starter_messages import PREMATURE_OF_UID
 from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.poller.starter_messages import PREMATURE_OF_UID
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD, without_account

@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
 from gridbridge.decisions.transfer.transfers_in_job_lists import (
     TransferDecisionInputs,
     keep_rows_deciding_transfers,
 )
-from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.transfer.transfers_and_actions import WORDS, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.transfers_and_actions import WORDS, Transfer, TransferActKind
 from gridbridge.model.transfer_message import DesiredLocalJobState
-from gridbridge.state.decision_journal import ROWS, DecisionJournal
+from gridbridge.state.decision_journal import ROWS, DecisionJournal, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.poller.poller_decision_journal import (
     TransferPlanJournal,
     replay_transfer_plan,

@@ -13,8 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.whole_configuration import ClusterKind, ClusterSection, JobEndPushKind
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import queue_closing_load_values

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterDrain,
     PublishedOpenTransfers,
@@ -33,8 +32,8 @@ from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryRes
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 

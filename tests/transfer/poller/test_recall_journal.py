@@ -9,9 +9,8 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal
 from tests.decisions.transfer.test_transfer_policy import a_row, a_situation, a_snapshot, a_transfer, second
 

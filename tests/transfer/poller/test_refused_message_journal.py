@@ -8,11 +8,10 @@ import pytest
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
-from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal as refusals
 from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedStarterMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer

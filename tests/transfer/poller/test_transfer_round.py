@@ -14,16 +14,14 @@ import pytest
 
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConflictingRemoteJobEnds
-from gridbridge.model.whole_configuration import ClusterSection
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.whole_configuration import Policy
+from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
-from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfers_and_actions import Transfer
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
@@ -33,20 +31,20 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.program import service_disk_space as rooms
 from gridbridge.program.cluster_observer import ClusterQueryResult
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.program.threads_and_backoff import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats, spool
-from gridbridge.state.state_file import StateFile
 from gridbridge.state.published_json import read_published_transfers
 from gridbridge.state.spool_inbox import SpoolInbox
-from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.poller_daemon import _clusters, _unfinished
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConflictingRemoteJobEnds
-from gridbridge.model.whole_configuration import ClusterSection
-from gridbridge.model.whole_configuration import Policy
-from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.policy import ClusterSection, Policy
+from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.published_status_and_reports import (
     PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedRemoteUsage,
 )
-from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.qacct_remote import (

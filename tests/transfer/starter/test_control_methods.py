@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import task_notes, control_methods, starter
+from gridbridge.transfer.starter import control_methods, starter, task_notes
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place

@@ -19,7 +19,6 @@ MESSAGES = {
     "gridbridge.model.transfer",
     "gridbridge.model.transfer.claim_and_guard",
     "gridbridge.model.transfer_message",
-    "gridbridge.model.transfer_message",
     "gridbridge.model.fixed_paths",
     "gridbridge.model.transfer_route",
     "gridbridge.shell",
@@ -35,7 +34,6 @@ COMMANDS = {
     "gridbridge.batch.gridengine.submit",
     "gridbridge.batch.batch_submission_outcome",
     "gridbridge.transfer.starter.task_notes",
-    "gridbridge.transfer.starter.task_notes",
     "gridbridge.transfer.starter.local_task",
     "gridbridge.model.transfer_name",
     "gridbridge.model.job_request",
@@ -47,15 +45,11 @@ COMMANDS = {
 }
 STARTER = {
     "gridbridge.batch.remote_job_script_writer",
-    "gridbridge.batch.remote_job_script_writer",
     "gridbridge.transfer.starter.starter_step_and_answers",
-    "gridbridge.transfer.starter.first_note_and_guard",
     "gridbridge.transfer.starter.first_note_and_guard",
     "gridbridge.transfer.starter.submission_step",
     "gridbridge.transfer.starter.remote_job_state_match",
-    "gridbridge.transfer.starter.submission_step",
     "gridbridge.transfer.starter.starter",
-    "gridbridge.transfer.starter.starter_step_and_answers",
 }
 SENSOR = {
     "fcntl",
@@ -70,7 +64,6 @@ ADAPTER = {
     "gridbridge",
     "gridbridge.batch",
     "gridbridge.batch.embedded",
-    "gridbridge.batch.embedded.embedded_program_calls",
     "gridbridge.batch.embedded.embedded_program_calls",
     "gridbridge.batch.embedded.submit",
     "gridbridge.batch.batch_submission_outcome",

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import task_notes, control_methods
+from gridbridge.transfer.starter import control_methods, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -83,10 +83,7 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
     first.communicate(b"go\n", timeout=30)
 
     assert [*statuses, first.returncode] == [0, 0]
-    assert (
-        task_notes.desired_state_in_note(task_notes.newest_intent_note(place.task().private))
-        == RUNNING
-    )
+    assert task_notes.desired_state_in_note(task_notes.newest_intent_note(place.task().private)) == RUNNING
 
 
 def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
@@ -110,20 +107,13 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 
     task.learn(RUNNING, task_notes.boot_clock_sort_key(10 - later_s))
 
-    assert (
-        task_notes.desired_state_in_note(task_notes.newest_intent_note(task.private))
-        == expected
-    )
+    assert task_notes.desired_state_in_note(task_notes.newest_intent_note(task.private)) == expected
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
     ours = task_notes.process_start_ticks_and_pid(os.getpid())
 
-    assert (
-        task_notes.process_start_ticks_and_pid(os.getppid())[0]
-        <= ours[0]
-        <= task_notes.boot_clock_sort_key()[0]
-    )
+    assert task_notes.process_start_ticks_and_pid(os.getppid())[0] <= ours[0] <= task_notes.boot_clock_sort_key()[0]
     assert ours[1] == os.getpid()
 
 

@@ -1,28 +1,30 @@
 """Reads XML that Grid Engine's clients print, whole or row by row; the only module that knows lxml.
 
 A broken answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
+
+The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. An incomplete answer is a
+ParseError and never an empty cluster, because an idle cluster is sent work.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from io import BytesIO
-from typing import TypeVar
-from lxml import etree
-from gridbridge.errors import ParseError
 import logging
+import re
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
+from io import BytesIO
+from typing import TypeVar
+
+from lxml import etree
+
 from gridbridge.batch import qstat_state_letters
+from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
-from gridbridge.errors import ParseError
-from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
-
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,36 +1,20 @@
 """Policy demand: add nodes for waiting tasks, or remove nodes that no task needs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    capacity_of_arriving_nodes,
-    capacity_of_typical_node,
-    collect_cell_placement_rules,
-    free_capacity_of_open_hosts,
-    full_capacity_of_unopened_hosts,
-    requested_host_patterns,
-)
-from gridbridge.decisions.elastic.demand.new_node_offers import (
-    AS_USUAL,
-    PoolOrStandbyOffer,
-    offer_new_nodes_by_pool,
-    offer_standby_hosts,
-)
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_count_limits_at_hour
-from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
-from gridbridge.decisions.elastic.demand.task_packing import CellPlacementRules, HostBlocks
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
     count_expected_and_unready_hosts,
     elapsed_s,
     nodes_by_name_without_standby,
 )
-from gridbridge.decisions.elastic.demand import waiting_tasks_as_demand, scale_down
+from gridbridge.decisions.elastic.demand import scale_down, waiting_tasks_as_demand
 from gridbridge.decisions.elastic.demand.free_capacity import (
+    capacity_of_arriving_nodes,
+    capacity_of_typical_node,
+    collect_cell_placement_rules,
+    free_capacity_of_open_hosts,
     full_capacity_by_transfer_queue,
     full_capacity_of_unopened_hosts,
     is_node_arriving_in_time,
@@ -39,19 +23,28 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     requested_host_patterns,
 )
 from gridbridge.decisions.elastic.demand.new_node_offers import (
+    AS_USUAL,
     NewNodeLimits,
+    PoolOrStandbyOffer,
     new_node_limits_by_budgets,
+    offer_new_nodes_by_pool,
+    offer_standby_hosts,
     why_no_new_node_could_run_task,
 )
-from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
+from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal, rank_nodes_for_removal
 from gridbridge.decisions.elastic.demand.scale_up import (
     ScaleUpProgress,
     plan_nodes_for_tasks_without_room,
     refuse_task_that_needs_too_many_nodes,
 )
-from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, pack_tasks_with_alternative_needs
+from gridbridge.decisions.elastic.demand.task_packing import (
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlocks,
+    pack_tasks_first_fit,
+    pack_tasks_with_alternative_needs,
+)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.task_packing import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
     StartableTasksOfEqualRequests,
     demand_without_stuck_jobs,
@@ -61,6 +54,7 @@ from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
     startable_demand_and_refusals,
     stuck_job_refusals,
 )
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_count_limits_at_hour
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,

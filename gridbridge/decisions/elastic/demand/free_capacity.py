@@ -20,7 +20,6 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     request_expression_matches,
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.grid_engine_cell import ARCH, CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
@@ -29,6 +28,8 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 from gridbridge.model.elastic.grid_engine_cell import (
+    ARCH,
+    CellConfiguration,
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,

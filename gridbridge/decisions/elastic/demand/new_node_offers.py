@@ -6,11 +6,6 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import scale_down
 from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
-    hourly_cost_of_nodes,
-    node_price_at_hour,
-)
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.task_packing import (
     CellPlacementRules,
     FreeHostCapacity,
@@ -21,6 +16,11 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     queue_accepts_task,
     requested_resources_queue_lacks,
 )
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
+    hourly_cost_of_nodes,
+    node_price_at_hour,
+)
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     BalanceSituation,
@@ -28,8 +28,8 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.grid_engine_cell import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.grid_engine_cell import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.standby_hosts import STANDBY
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.job_request import QNAME

@@ -1,18 +1,24 @@
-"""Decide which idle nodes to remove: nodes that no waiting task needs, and nodes beyond the hourly and monthly
-budgets."""
+"""Decide which idle nodes to remove: unneeded nodes, and nodes beyond the budgets of the hour and the month.
+
+Providers bill whole units of time, so each node counts until the end of its current unit. A busy node is never
+removed for a budget.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from math import ceil
+
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     hosts_with_known_tasks,
     is_host_silent_or_in_error,
+    nodes_by_name_without_standby,
     reasons_never_to_remove_node,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
 from gridbridge.decisions.elastic.demand.task_packing import HostBlocks
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
@@ -20,19 +26,10 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusal,
     NewNodeOrRemovalRefusalCause,
 )
-from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from math import ceil
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.grid_engine_amounts import HOUR_S
-
 
 BRIEF_S = 60.0  # a billing unit up to this length is not worth waiting for
 

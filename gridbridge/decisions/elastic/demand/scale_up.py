@@ -8,15 +8,16 @@ from gridbridge.decisions.elastic.demand.new_node_offers import (
     PoolOrStandbyOffer,
     unused_slot_share_of_offer,
 )
-from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_first_fit, split_by_parallel_environment
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.task_packing import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,
     count_task_pieces_fitting_host,
     merge_hosts_of_equal_capacity,
+    pack_tasks_first_fit,
+    split_by_parallel_environment,
 )
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     NewNodeOrRemovalRefusal,

@@ -1,16 +1,18 @@
 """Pack waiting tasks into the free capacity of hosts, first fit; hosts with equal free capacity form one block."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
+
 from gridbridge.decisions.elastic.demand.task_requirements import (
     RequiredHostValue,
     TaskRequirement,
     host_value_meets_requirement,
     parse_amount_or_zero,
+    request_expression_matches,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import request_expression_matches
 from gridbridge.model.elastic.grid_engine_cell import (
     LIMITS,
     MEMORY,
@@ -19,11 +21,6 @@ from gridbridge.model.elastic.grid_engine_cell import (
     QueueAccessLists,
 )
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-
 
 BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # every host's: complex(5)
 

@@ -1,12 +1,15 @@
-"""Translate the requests of waiting tasks into requirements on hosts, and match request expressions: complex(5),
-sge_pe(5), sge_types(1)."""
+"""Translate the requests of waiting tasks into requirements on hosts.
+
+Request expressions are matched as complex(5), sge_pe(5) and sge_types(1) say.
+
+Operator `!` binds tightest, then `&`, then `|`. Parentheses group, and patterns may have wildcards.
+"""
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts as amounts
 from gridbridge.model.elastic.grid_engine_cell import (
@@ -18,10 +21,9 @@ from gridbridge.model.elastic.grid_engine_cell import (
     ParallelEnvironment,
     ParallelSlotDistribution,
     RequestedValueComparison,
+    TaskResourceRequests,
 )
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.job_request import HOSTNAME, QNAME
-
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
 DOMAIN = re.compile(r"\.[^!&|()]*")

@@ -1,9 +1,14 @@
-"""Find the waiting tasks that count as demand, and estimate when tasks would finish without new nodes."""
+"""Find the waiting tasks that count as demand, and estimate when tasks would finish without new nodes.
+
+A remote cluster may start waiting tasks sooner, through a transfer queue.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import ceil
+
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     do_requests_allow_queue,
     elapsed_s,
@@ -12,7 +17,13 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     why_waiting_jobs_are_no_demand,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
-from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_with_alternative_needs
+from gridbridge.decisions.elastic.demand.task_packing import (
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlocks,
+    count_task_pieces_fitting_host,
+    pack_tasks_with_alternative_needs,
+)
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
     environment_and_why_it_refuses_job,
@@ -20,26 +31,14 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     parse_amount_or_zero,
     requirement_of_task_requests,
 )
-from gridbridge.decisions.elastic.demand.task_packing import CellPlacementRules, HostBlocks
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     NewNodeOrRemovalRefusal,
     NewNodeOrRemovalRefusalCause,
     WaitingJobsHistory,
 )
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from math import ceil
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import elapsed_s
-from gridbridge.decisions.elastic.demand.task_packing import (
-    CellPlacementRules,
-    FreeHostCapacity,
-    count_task_pieces_fitting_host,
-)
-from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup
-
 
 GAP_S = 3600.0  # after a longer gap between rounds, the time with room starts anew
 AGAIN = 10  # a stuck job is demand again after this many times stuck_after_s

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import task_rescheduling
-from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity
-from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

@@ -14,8 +14,7 @@ from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end, outcome_of_task_nikita_deleted
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
-from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason
-from gridbridge.model.jobs_and_accounting import JobRunAccounting
+from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason, JobRunAccounting
 
 WALLTIME_S = 60
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

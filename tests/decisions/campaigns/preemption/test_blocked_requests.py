@@ -18,11 +18,9 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
-    NikitaDeletionReason,
-)
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     CampaignArrayJob,
     CellRequestsAndResources,
+    NikitaDeletionReason,
     QueueInstanceResources,
     RunningJobWithResources,
     TasksPreemptedForRequest,

@@ -11,8 +11,8 @@ from gridbridge.model.elastic.grid_engine_cell import (
     ConsumableKind,
     ParallelEnvironment,
     ParallelSlotDistribution,
+    WaitingJobGroup,
 )
-from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full
 

@@ -15,8 +15,8 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.grid_engine_cell import CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.grid_engine_cell import CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
 

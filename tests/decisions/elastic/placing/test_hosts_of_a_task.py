@@ -19,13 +19,13 @@ from gridbridge.model.elastic.balance_plan import (
     NewNodeOrRemovalRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
+    CellHost,
     ParallelEnvironment,
     ParallelSlotDistribution,
     parse_cell_queue,
 )
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell import CellHost
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan

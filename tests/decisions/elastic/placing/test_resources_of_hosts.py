@@ -8,11 +8,11 @@ import pytest
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
+    CellHost,
     CellResourceDefinition,
     RequestedValueComparison,
     parse_cell_queue,
 )
-from gridbridge.model.elastic.grid_engine_cell import CellHost
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan

@@ -11,14 +11,12 @@ from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_n
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, NewNodeOrRemovalRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     ParallelSlotDistribution,
-)
-from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell import (
     QueueInstance,
     RunningTaskGroup,
     WaitingJobGroup,

@@ -11,13 +11,11 @@ from gridbridge.decisions.elastic.host_standby_and_waking import (
     standby_and_wake_steps_of_plan,
 )
 from gridbridge.decisions.elastic.standby_host_policy import (
+    HostAcceptingTasks,
+    StartableStandardRequestCount,
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
-)
-from gridbridge.decisions.elastic.standby_host_policy import (
-    HostAcceptingTasks,
-    StartableStandardRequestCount,
 )
 from gridbridge.elastic.balancer.balancer_round_decision import drop_acts_replaced_by_squeeze
 from gridbridge.model.elastic.balance_plan import (

@@ -7,11 +7,11 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
     QueueJobAndUserRestrictions,
 )
-from gridbridge.model.job_request import JobRequest
 from gridbridge.model.key_settings import RemoteAccountNames
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import drop_unoffered_soft_requests
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, drop_unoffered_soft_requests
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 

@@ -46,7 +46,10 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     """Neither the poller's question nor the balancer's takes notably longer for them."""
     server = OarServerAccess(timeout_s=LIMIT_S)
-    asked = (oar_server_queries.oar_status_query_command(server, (), ()), oar_server_queries.oar_demand_query_command(server))
+    asked = (
+        oar_server_queries.oar_status_query_command(server, (), ()),
+        oar_server_queries.oar_demand_query_command(server),
+    )
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
     after = [took_s(gamma, each) for each in asked]

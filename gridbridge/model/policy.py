@@ -1,20 +1,9 @@
 """The [cluster.NAME] section of gridbridge.toml: a cluster's location and access."""
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.key_settings import (
-    ABSOLUTE_PATH,
-    FAR_FOLDER,
-    LOGIN_NAME,
-    OBJECT_NAME,
-    PATH_OR_NONE,
-    SSH_PLACE,
-    RemoteAccountNames,
-    setting,
-)
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
 from gridbridge.model.campaigns.campaign_sections import (
     CampaignFailuresSection,
     CampaignRunnerSection,
@@ -33,6 +22,17 @@ from gridbridge.model.elastic.balance_sections import (
     PoweredHostSection,
     SqueezeSection,
 )
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.model.key_settings import (
+    ABSOLUTE_PATH,
+    FAR_FOLDER,
+    LOGIN_NAME,
+    OBJECT_NAME,
+    PATH_OR_NONE,
+    SSH_PLACE,
+    RemoteAccountNames,
+    setting,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
@@ -42,7 +42,6 @@ from gridbridge.model.transfer.transfer_config_sections import (
     Rules,
     TransferQueueSection,
 )
-
 
 MAX_PORT = 65535
 # Debian's paths by cluster kind; an embedded cluster runs only gridbridge's own program.
