@@ -36,7 +36,6 @@ from gridbridge.model.fixed_paths import (
 from gridbridge.privileged import process_scope
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 from gridbridge.shell import program_startup, safe_files
-from gridbridge.shell import safe_files as file_trust
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
@@ -106,11 +105,11 @@ def as_user_exit_status(error: Exception) -> int:
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; root obeys only a file that root has written."""
-    if file_trust.required_trusted_file_owner() is not None:
-        file_trust.require_trusted_path(path)
+    if safe_files.required_trusted_file_owner() is not None:
+        safe_files.require_trusted_path(path)
     try:
         return tomllib.loads(
-            safe_files.read_file_only_owner_writes(path, CONFIG_MAX_BYTES, file_trust.required_trusted_file_owner())[
+            safe_files.read_file_only_owner_writes(path, CONFIG_MAX_BYTES, safe_files.required_trusted_file_owner())[
                 0
             ].decode()
         )

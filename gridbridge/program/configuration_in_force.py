@@ -19,7 +19,6 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus, replace_control_characters
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell import safe_files
-from gridbridge.shell import safe_files as file_trust
 from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
@@ -217,7 +216,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
 
 def _trust(path: str) -> None:
     try:
-        file_trust.require_trusted_path(path, owner=os.geteuid())
+        safe_files.require_trusted_path(path, owner=os.geteuid())
     except OSError as error:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
 
@@ -230,7 +229,7 @@ def fingerprint_file_and_path_modes(path: str) -> Look:
     """
     try:
         status = os.stat(path)
-        way = tuple(map(os.lstat, file_trust.folders_and_links_of_path(path)))
+        way = tuple(map(os.lstat, safe_files.folders_and_links_of_path(path)))
     except OSError:
         return ()
     rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))
@@ -256,7 +255,7 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
     try:
         return configuration_file.load_configuration(path), ""
     except ConfigError as error:
-        in_force = None if path != CONFIG or file_trust.required_trusted_file_owner() is not None else _in_force()
+        in_force = None if path != CONFIG or safe_files.required_trusted_file_owner() is not None else _in_force()
         if in_force is None:
             raise
         return in_force, error.problems[0]

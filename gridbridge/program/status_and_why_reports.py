@@ -11,7 +11,6 @@ from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import service_fault_findings
-from gridbridge.decisions.site import service_fault_findings as decisions
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_status_explanation import (
     describe_cluster_drain,
@@ -40,7 +39,6 @@ from gridbridge.program import configuration_in_force
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
-from gridbridge.state import published_json as files
 
 MOST_TASKS = 100  # tasks of an array that are explained at once
 
@@ -51,7 +49,7 @@ class JobWithoutTransfers(GridbridgeError):
 
 def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
     """Return the state of the clusters, transfer queues and open transfers."""
-    shown = files.read_all_published_files(folder)
+    shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
         alarm=_alarm(shown, now, folder, path),
@@ -85,9 +83,9 @@ def explain_transfers_of_local_job(
     ParseError for an invalid job id, and JobWithoutTransfers.
     """
     number, _ = parse_local_job_and_task(job)
-    shown = files.read_all_published_files(folder)
+    shown = published_json.read_all_published_files(folder)
     all_tasks = tasks_with_verified_owner(
-        files.read_transfer_histories_of_job(folder, job), partial(job_owners_in_home_accounting, number, path)
+        published_json.read_transfer_histories_of_job(folder, job), partial(job_owners_in_home_accounting, number, path)
     )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
@@ -207,16 +205,16 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Yield findings about rounds that never ended, and about paused rebalancing."""
-    yield from decisions.rebalance_round_findings(_rounds(folder), at)
+    yield from service_fault_findings.rebalance_round_findings(_rounds(folder), at)
     if since := _quiesced(folder):
-        yield decisions.paused_rebalance_finding(since, at)
+        yield service_fault_findings.paused_rebalance_finding(since, at)
 
 
 def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Return sentences about rounds that are overdue, and about paused rebalancing."""
     since = _quiesced(folder)
-    quiesced = (decisions.paused_rebalance_sentence(since, at),) if since else ()
-    return (*decisions.late_rebalance_sentences(_rounds(folder), at), *quiesced)
+    quiesced = (service_fault_findings.paused_rebalance_sentence(since, at),) if since else ()
+    return (*service_fault_findings.late_rebalance_sentences(_rounds(folder), at), *quiesced)
 
 
 def _quiesced(folder: str) -> datetime | None:

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import balancer_setup_requirements as decisions
-from gridbridge.decisions.site import running_site_findings
+from gridbridge.decisions.site import balancer_setup_requirements, running_site_findings
 from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
 from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
@@ -41,21 +40,21 @@ TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in a qu
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps of the balancer's set-up in order; refuse on a host without qmaster."""
     facts = _own_facts(policy)
-    if master := decisions.qmaster_host_if_other(facts):
+    if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
     return setup_steps_of_findings(
-        policy, require_correctable_findings(decisions.balancer_setup_findings(facts, policy))
+        policy, require_correctable_findings(balancer_setup_requirements.balancer_setup_findings(facts, policy))
     )
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that remove the balancer's rights from this host."""
-    return setup_steps_of_edits(policy, decisions.balancer_rights_removal_edits(_own_facts(policy)))
+    return setup_steps_of_edits(policy, balancer_setup_requirements.balancer_rights_removal_edits(_own_facts(policy)))
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
     """Return the qmaster's host if it is not this host, else an empty text."""
-    return decisions.qmaster_host_if_other(_own_facts(policy))
+    return balancer_setup_requirements.qmaster_host_if_other(_own_facts(policy))
 
 
 def count_published_balancer_nodes() -> int:
@@ -70,7 +69,7 @@ def count_published_balancer_nodes() -> int:
 def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     """Check the balancer if it is configured or part of its set-up exists."""
     begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
-    if not decisions.is_balancer_configured(policy) and not begun:
+    if not balancer_setup_requirements.is_balancer_configured(policy) and not begun:
         return
     try:
         facts = _facts(policy)
@@ -79,12 +78,12 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}")
         yield running_site_findings.caller_without_account_finding("balancer") if is_shut else finding
         return
-    if master := decisions.qmaster_host_if_other(facts):
+    if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         text = f"not judged here: it runs on {master}"
         yield CheckFinding(item="balancer", state=FindingSeverity.NOTE, found=text)
         return
-    yield from decisions.balancer_setup_findings(facts, policy)
-    yield from decisions.running_balancer_findings(facts, policy, clock.now())
+    yield from balancer_setup_requirements.balancer_setup_findings(facts, policy)
+    yield from balancer_setup_requirements.running_balancer_findings(facts, policy, clock.now())
     yield from capability_checks.check_provider_lists(policy)
 
 
@@ -97,8 +96,8 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 
 
 def _facts(policy: Policy) -> BalancerFacts:
-    ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
-    looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
+    ours = (*balancer_setup_requirements.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
+    looked = (*filter(None, ours), *balancer_setup_requirements.provider_programs_in_use(policy).values())
     by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(

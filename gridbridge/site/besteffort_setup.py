@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import besteffort_findings as rules
-from gridbridge.decisions.site import running_site_findings as decisions
+from gridbridge.decisions.site import besteffort_findings, running_site_findings
 from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
     BestEffortQueueLayout,
@@ -37,7 +36,9 @@ def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tu
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
-    findings = require_correctable_findings(rules.besteffort_queue_findings(request.cluster, cell, model, request.most))
+    findings = require_correctable_findings(
+        besteffort_findings.besteffort_queue_findings(request.cluster, cell, model, request.most)
+    )
     return setup_steps_of_findings(policy, findings)
 
 
@@ -45,7 +46,7 @@ def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupReque
     """Return warnings about consumables with which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueueLayout(cell, _model(cell, request), request.most)
-    findings = rules.besteffort_consumable_findings(request.cluster, cell, blocks)
+    findings = besteffort_findings.besteffort_consumable_findings(request.cluster, cell, blocks)
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
@@ -66,17 +67,17 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         text = f"not judged: {error}"
         yield (
-            decisions.caller_without_account_finding(item)
+            running_site_findings.caller_without_account_finding(item)
             if is_shut
             else CheckFinding(item=item, state=FindingSeverity.WARNING, found=text)
         )
         return
     if strange := foreign_queues_named_besteffort(cell):
-        yield from (rules.foreign_besteffort_name_finding(cluster, name) for name in strange)
-    elif not rules.has_any_besteffort_setup(cell):
-        yield rules.no_besteffort_queues_finding(cluster)
+        yield from (besteffort_findings.foreign_besteffort_name_finding(cluster, name) for name in strange)
+    elif not besteffort_findings.has_any_besteffort_setup(cell):
+        yield besteffort_findings.no_besteffort_queues_finding(cluster)
     elif model := choose_besteffort_model_queue(cell, None):
-        yield from rules.besteffort_queue_findings(cluster, cell, model, None)
+        yield from besteffort_findings.besteffort_queue_findings(cluster, cell, model, None)
 
 
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
@@ -108,7 +109,7 @@ def _why_not(policy: Policy, cluster: str) -> str:
 def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
     """Return the local queue to copy settings from; refuse an unsuitable queue."""
     if strange := foreign_queues_named_besteffort(cell):
-        finding = rules.foreign_besteffort_name_finding(request.cluster, strange[0])
+        finding = besteffort_findings.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")
     model = choose_besteffort_model_queue(cell, request.like)
     if not model:

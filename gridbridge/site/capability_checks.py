@@ -12,7 +12,6 @@ from contextlib import suppress
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
-from gridbridge.decisions.site import service_fault_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
@@ -153,7 +152,7 @@ def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = 
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
-        yield from decisions.campaign_runner_cycle_findings(going_on, _untaken(brought), last, clock.now())
+        yield from service_fault_findings.campaign_runner_cycle_findings(going_on, _untaken(brought), last, clock.now())
 
 
 def _untaken(folder: str) -> int:

@@ -26,7 +26,6 @@ from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebal
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import MetricFamily, PublishedCampaignFiles, metric_with_labels
 from gridbridge.state import published_json
-from gridbridge.state import published_json as files
 
 READABLE = "published_readable"
 MEANS = "Whether a part's published files can be read"
@@ -50,7 +49,7 @@ def collect_published_metrics(
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
         parts["transfers"] = lambda: metric_families.transfer_metric_families(
-            files.read_all_published_files(folder), now
+            published_json.read_all_published_files(folder), now
         )
         parts["campaigns"] = lambda: metric_families.campaign_metric_families(_published_campaign_files(folder))
         parts["rebalancing"] = lambda: metric_families.rebalance_metric_families(_published_rounds(folder), now)

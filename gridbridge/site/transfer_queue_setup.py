@@ -11,8 +11,8 @@ from gridbridge.decisions.site import (
     service_fault_findings,
     transfer_queue_findings,
     transfer_queue_order,
+    transfer_queue_setup_findings,
 )
-from gridbridge.decisions.site import transfer_queue_setup_findings as decisions
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
 from gridbridge.decisions.site.running_site_findings import stage_dir_finding
 from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_transfer_queue
@@ -35,8 +35,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
-from gridbridge.site import configuration_wait
-from gridbridge.site import setup_edits as changes
+from gridbridge.site import configuration_wait, setup_edits
 from gridbridge.site.site_inspection import inspect_local_host, inspect_ssh_stage_dirs
 from gridbridge.site.transfer_queue_request import (
     TransferQueueRequest,
@@ -68,7 +67,7 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> 
     situation = _own_situation(policy, request)
     findings = (
         *transfer_queue_findings.queue_section_findings(policy, request),
-        *decisions.transfer_setup_findings(situation),
+        *transfer_queue_setup_findings.transfer_setup_findings(situation),
     )
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
 
@@ -134,7 +133,7 @@ def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -
 
 def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
-        *transfer_queue_removal_edits(situation, changes.read_former_settings()),
+        *transfer_queue_removal_edits(situation, setup_edits.read_former_settings()),
         *transfer_queue_findings.queue_section_removal_edits(policy, situation.wanted),
     ]
     return setup_steps_of_edits(policy, edits)
@@ -160,14 +159,14 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
-        changes.record_former_settings(step.undo)
+        setup_edits.record_former_settings(step.undo)
         _make(step, policy)
         report(step)
 
 
 def _make(step: SetupStep, policy: Policy) -> None:
     try:
-        changes.run_setup_edit(step.edit, policy)
+        setup_edits.run_setup_edit(step.edit, policy)
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
@@ -181,7 +180,7 @@ def delete_unneeded_former_settings(policy: Policy) -> None:
     """Delete the record of former settings if no transfer queue is left."""
     home = configured_cluster_address(policy, policy.site.cluster)
     if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
-        changes.delete_former_settings()
+        setup_edits.delete_former_settings()
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
@@ -293,8 +292,8 @@ def _named(edit: SetupEdit) -> str:
 def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
-        line=changes.setup_edit_command(edit),
-        environment=changes.cell_environment_line_for_edit(edit, policy),
+        line=setup_edits.setup_edit_command(edit),
+        environment=setup_edits.cell_environment_line_for_edit(edit, policy),
         where="",
         edit=edit,
     )
@@ -331,7 +330,7 @@ def check_queue_order(
 
 def _former(path: str) -> dict[str, int]:
     """Return the queues' original numbers, from before any set-up."""
-    return {change.undo.name: int(change.undo.value) for change in changes.read_former_settings(path)}
+    return {change.undo.name: int(change.undo.value) for change in setup_edits.read_former_settings(path)}
 
 
 def apply_queue_sequence_numbers(
@@ -340,11 +339,11 @@ def apply_queue_sequence_numbers(
     """Apply the steps; original numbers are recorded until they are restored."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
-        changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
+        setup_edits.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
     plain = [setup_step_without_undo(step) for step in steps]
     apply_setup_steps(plain, policy, report)
     if is_back:
-        changes.delete_former_settings(former)
+        setup_edits.delete_former_settings(former)
 
 
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:

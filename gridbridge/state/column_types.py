@@ -14,7 +14,6 @@ from urllib.parse import quote, unquote
 from sqlalchemy import BigInteger, Dialect, Integer, MetaData, String, Text, TypeDecorator
 
 from gridbridge.model import transfer_message
-from gridbridge.model import transfer_message as key_value_lines
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer_message import TransferMessage
 
@@ -74,7 +73,7 @@ class TransferMessageColumn(TypeDecorator[TransferMessage]):
         if value is None:
             return None
         return (
-            TransferMessage(**key_value_lines.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS))
+            TransferMessage(**transfer_message.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS))
             if value
             else TransferMessage()
         )

@@ -12,7 +12,6 @@ from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.shell import safe_files
-from gridbridge.shell import safe_files as file_trust
 from gridbridge.state import published_files
 
 DRAINED = "drained"
@@ -53,7 +52,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
 def _require_right(folder: str) -> None:
     path = f"{folder}/{DRAINED}"
     if os.path.isdir(path) and not os.access(path, os.W_OK, effective_ids=True):
-        owner = file_trust.account_name_or_uid(os.stat(path).st_uid)
+        owner = safe_files.account_name_or_uid(os.stat(path).st_uid)
         raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 

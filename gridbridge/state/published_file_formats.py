@@ -8,7 +8,6 @@ import os
 
 from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
 from gridbridge.model import transfer_message, transfer_route
-from gridbridge.model import transfer_message as key_value_lines
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute
@@ -227,4 +226,4 @@ def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, 
 
 def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
     """Encode load values: a line with time and maximum age, then `complex=value` lines."""
-    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode_key_value_lines(values)
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + transfer_message.encode_key_value_lines(values)

@@ -304,6 +304,3 @@ def alembic_config(connection: Connection) -> "Config":
     config.set_main_option("script_location", MIGRATIONS)
     config.attributes["connection"] = connection
     return config
-
-
-__all__ = ["StateFile"]

@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
-from gridbridge.model.transfer import claim_and_guard as guards
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.model.transfer_name import TransferAttemptId
@@ -46,7 +46,7 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE
-    hard = guards.drop_remote_request(request.hard) if guards.asks_for_home(request.hard) else None
+    hard = claim_and_guard.drop_remote_request(request.hard) if claim_and_guard.asks_for_home(request.hard) else None
     submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
     remove_task_guard(cell, local, guard)
 
@@ -80,7 +80,7 @@ def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> 
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
-    hard = guards.restrict_request_to_home(request.hard) if STAYS in context else None
+    hard = claim_and_guard.restrict_request_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
         odd = submit.restore_queue_list(cell, job, own, hard)
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")

@@ -59,7 +59,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell import local_host_facts as this_host
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES
 
 NODE_PORT = 6667  # port of OAR's sshd on each node in all OAR packages
@@ -101,7 +101,9 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
     )
     resources = parse_oar_resources(split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return SavedBatchProgramOutputs(oar=answer + encode_reachable_hosts(_reachable(halted))), this_host.this_host_name()
+    return SavedBatchProgramOutputs(
+        oar=answer + encode_reachable_hosts(_reachable(halted))
+    ), local_host_facts.this_host_name()
 
 
 def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:

@@ -10,9 +10,6 @@ from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
@@ -49,8 +46,8 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
     """
     campaign_client.require_published_files(folder)
     clusters, events = (
-        published_events_and_tasks.published_campaign_clusters(folder),
-        published_events_and_tasks.published_events(folder),
+        campaign_client.published_campaign_clusters(folder),
+        campaign_client.published_events(folder),
     )
     if not clusters:
         output_and_errors.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
@@ -74,7 +71,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
 
 def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     """Return a cluster's kind, its free slots, and the campaigns for which it is closed."""
-    is_down, numbers = published_events_and_tasks.cluster_silence_and_closures(events, cluster.name)
+    is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += [NOT_ASKED] if cluster.slots is None and not is_down else []
@@ -118,7 +115,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
-            text = published_events_and_tasks.describe_event_to_user(event, {})
+            text = campaign_client.describe_event_to_user(event, {})
             output_and_errors.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 

@@ -11,9 +11,6 @@ from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
@@ -119,12 +116,12 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
         raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("no id of a campaign; expected ids as gridstat shows them: griddel 12 13")
-    return tuple(dict.fromkeys(map(published_events_and_tasks.parse_campaign_number, words)))
+    return tuple(dict.fromkeys(map(campaign_client.parse_campaign_number, words)))
 
 
 def _is_task(word: str) -> bool:
     try:
-        published_events_and_tasks.parse_cigri_job_id(word)
+        campaign_client.parse_cigri_job_id(word)
     except ValueError:
         return False
     return True

@@ -15,9 +15,6 @@ from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERBOSE, VERSION
@@ -92,8 +89,8 @@ def gridevents(
     if is_any and (is_fix or is_again):
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaign_client.require_published_files(folder)
-    events = published_events_and_tasks.select_published_events(
-        published_events_and_tasks.published_events(folder), campaign, number, is_global=is_global, is_all=is_all
+    events = campaign_client.select_published_events(
+        campaign_client.published_events(folder), campaign, number, is_global=is_global, is_all=is_all
     )
     if problem := _missing(events, campaign, number, folder):
         output_and_errors.print_error(f"gridevents: {problem}")
@@ -183,12 +180,12 @@ def print_events(
         EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
-        parameters, words = published_events_and_tasks.first_failed_task_details(event)
+        parameters, words = campaign_client.first_failed_task_details(event)
         if parameters:
             output_and_errors.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
             output_and_errors.print_line(f"  {word}")
-        if folder := published_events_and_tasks.failed_start_directory(event):
+        if folder := campaign_client.failed_start_directory(event):
             output_and_errors.print_line(f"its exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _cure(event)):
             output_and_errors.print_line(cure)
@@ -216,7 +213,7 @@ def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tup
     return (
         *(str(event.number), state, event.kind.value, event.code.value, campaign, event.cluster or "-"),
         _local_time(event.opened_at),
-        published_events_and_tasks.describe_event_to_user(event, states) + ("" if event.closed_at else again),
+        campaign_client.describe_event_to_user(event, states) + ("" if event.closed_at else again),
     )
 
 

@@ -10,9 +10,6 @@ from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
@@ -43,11 +40,11 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     from gridbridge.campaigns.cli import own_task_outputs  # its imports are slow
 
     campaign_client.require_published_files(folder)
-    campaign = published_events_and_tasks.find_published_campaign(number, folder)
+    campaign = campaign_client.find_published_campaign(number, folder)
     if not campaign:
         output_and_errors.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [task for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder) if task.has_ended]
+    ended = [task for task in campaign_client.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
         locations = own_task_outputs.own_campaign_output_folders(number)
         folder_here = to or f"campaign.{number}"

@@ -8,14 +8,10 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, campaign_table, relay_and_runner_wait
-from gridbridge.campaigns.cli import gridevents as happened
+from gridbridge.campaigns.cli import REFUSED, campaign_table, gridevents, relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
 from gridbridge.campaigns.store import (
     campaign_client,
-)
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors, plot_files
@@ -67,7 +63,7 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
 
 def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print one campaign; except for scripts (-H, CSV) also its progress by cluster."""
-    campaign = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
+    campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
@@ -83,9 +79,9 @@ def _plain(campaign: ShownCampaign) -> dict[str, object]:
 
 def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputOptions) -> None:
     """Print a campaign and its tasks, beginning with task number `first`."""
-    parameters = published_events_and_tasks.own_task_parameters(campaign.number)
-    tasks = published_events_and_tasks.list_published_tasks(campaign, first, view.folder)
-    counted = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
+    parameters = campaign_client.own_task_parameters(campaign.number)
+    tasks = campaign_client.list_published_tasks(campaign, first, view.folder)
+    counted = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
         output_and_errors.print_json(
             _plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
@@ -102,9 +98,9 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
-    bad = published_events_and_tasks.finally_failed_tasks(campaign, view.folder)
+    bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
-    parameters = published_events_and_tasks.own_task_parameters(campaign.number)
+    parameters = campaign_client.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) for task in tasks]
@@ -120,26 +116,24 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
 
 def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print the open events of a campaign."""
-    published = published_events_and_tasks.published_events(view.folder)
-    chosen = published_events_and_tasks.select_published_events(
-        published, campaign.number, None, is_global=False, is_all=False
-    )
-    happened.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
+    published = campaign_client.published_events(view.folder)
+    chosen = campaign_client.select_published_events(published, campaign.number, None, is_global=False, is_all=False)
+    gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
 
 
 def show_task_or_its_output(
     number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
-    campaign = published_events_and_tasks.find_published_campaign(number, view.folder)
-    published_task = published_events_and_tasks.find_published_task(campaign, task, view.folder) if campaign else None
+    campaign = campaign_client.find_published_campaign(number, view.folder)
+    published_task = campaign_client.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
         raise UnknownCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
         raise UnknownCampaignOrTask(f"job {number}.{task} was not sent to a cluster, or is not known there yet")
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
-    parameters = published_events_and_tasks.own_task_parameters(number)
+    parameters = campaign_client.own_task_parameters(number)
     if view.is_json:
         output_and_errors.print_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
@@ -155,7 +149,7 @@ def show_task_or_its_output(
 
 def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
     """Plot when the tasks of a campaign ended, into a file."""
-    ends = published_events_and_tasks.task_end_times_and_clusters(shown, view.folder)
+    ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
     from gridbridge.campaigns.cli import campaign_progress_display  # takes half a second to load
@@ -318,7 +312,7 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
         (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
         (
             options["is_jdl"],
-            lambda: output_and_errors.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number)),
+            lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number)),
         ),
         (options["is_failed"], lambda: show_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: show_campaign_with_tasks(campaigns[0], offset or 0, view)),
@@ -377,6 +371,6 @@ def main() -> None:
 def parse_campaign_dot_task(text: str) -> tuple[int, int]:
     """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
     try:
-        return published_events_and_tasks.parse_cigri_job_id(text)
+        return campaign_client.parse_cigri_job_id(text)
     except ValueError as error:
         raise click.UsageError(f"-j {error}") from error

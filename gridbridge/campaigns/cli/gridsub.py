@@ -12,7 +12,6 @@ from gridbridge.campaigns.cli import (
     gridwait,
     relay_and_runner_wait,
 )
-from gridbridge.campaigns.cli import gridsub_campaign_source as new_campaigns
 from gridbridge.campaigns.cli.gridsub_campaign_source import (
     CampaignSourceOptions,
     GridsubCampaignOptions,
@@ -275,12 +274,12 @@ def _waited(number: int, is_wait: bool) -> int:
 
 def _sent_here() -> ParsedJdl:
     """Read from standard input a campaign that a login node has parsed."""
-    return new_campaigns.decode_jdl_from_login_node(sys.stdin.buffer.read())
+    return gridsub_campaign_source.decode_jdl_from_login_node(sys.stdin.buffer.read())
 
 
 def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
     """Submit a campaign on the transfer host, with all that it needs of this host."""
-    return _gone_on(transfer_host, ["--ready"], options, new_campaigns.encode_jdl_for_transfer_host(parsed))
+    return _gone_on(transfer_host, ["--ready"], options, gridsub_campaign_source.encode_jdl_for_transfer_host(parsed))
 
 
 def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:

@@ -12,9 +12,6 @@ import click
 
 from gridbridge.campaigns.cli import relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client, campaign_files
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, campaigns_without_jdl, jdl_and_task_files, jdl_reader
@@ -314,7 +311,7 @@ def _bytes_of(path: str) -> bytes:
 
 def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
-    campaign = published_events_and_tasks.find_published_campaign(number)
+    campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files.require_own_campaign(number)
         raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as another one")

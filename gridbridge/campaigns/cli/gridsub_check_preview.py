@@ -10,9 +10,6 @@ from gridbridge.campaigns.store import (
     campaign_client,
     published_campaign_files,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
@@ -83,9 +80,7 @@ def preview_tasks_by_cluster(
     requests = admission.jdl.clusters.items()
     free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
-    slots_by_cluster = {
-        cluster.name: cluster.slots for cluster in published_events_and_tasks.published_campaign_clusters(folder)
-    }
+    slots_by_cluster = {cluster.name: cluster.slots for cluster in campaign_client.published_campaign_clusters(folder)}
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {

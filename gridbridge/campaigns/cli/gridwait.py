@@ -9,9 +9,6 @@ from gridbridge.campaigns.cli import relay_and_runner_wait
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -58,10 +55,10 @@ def wait_for_campaign_end(
     Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
     the program's name.
     """
-    if not poll_until(lambda: published_events_and_tasks.find_published_campaign(number, folder) is not None, SHOWN_S):
+    if not poll_until(lambda: campaign_client.find_published_campaign(number, folder) is not None, SHOWN_S):
         output_and_errors.print_error(f"{program}: no campaign {number}")
         return FAILED
-    while campaign := published_events_and_tasks.find_published_campaign(number, folder):
+    while campaign := campaign_client.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)

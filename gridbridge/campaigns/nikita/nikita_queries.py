@@ -18,7 +18,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
-from gridbridge.decisions.campaigns import task_preemption_planning as rules
+from gridbridge.decisions.campaigns import task_preemption_planning
 from gridbridge.decisions.campaigns.nikita_deletion_planning import (
     record_clock_jumps,
     shift_past_time_by_clock_jumps,
@@ -181,14 +181,14 @@ class BlockedLocalJobFinder:
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = rules.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
+        recent = task_preemption_planning.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
     def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedLocalRequest]:
         """Yield the blocked requests of one cluster, with the hosts where each could start."""
         cell = self._ask(cluster)
-        for request in rules.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
+        for request in task_preemption_planning.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
             names = self._could_start(cluster, request.asked)
             hosts = tuple(host for host in request.places if host.name in names)
             if hosts:
@@ -196,7 +196,7 @@ class BlockedLocalJobFinder:
 
     def still(self, way: TasksPreemptedForRequest) -> TasksPreemptedForRequest | None:
         """Ask the cluster again; return the preemption that is still needed, or None."""
-        return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
+        return task_preemption_planning.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)

@@ -30,7 +30,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskDeletionMarkRows,
 )
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
+from gridbridge.decisions.campaigns import nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.task_preemption_planning import (
     is_preemption_for_request,
@@ -116,7 +116,9 @@ class NikitaDeletionCycle:
     def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
         situation = self._look(self._policy.runner.interval_s)
-        is_old = self._asking.has_read and rules.plan_nikita_deletions(situation) != NikitaDeletionPlan()
+        is_old = (
+            self._asking.has_read and nikita_deletion_planning.plan_nikita_deletions(situation) != NikitaDeletionPlan()
+        )
         situation = self._look(0.0) if is_old else situation
         return replace(situation, contests=self._contests())
 
@@ -173,7 +175,7 @@ class NikitaDeletionCycle:
 
     def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
         """Decide which tasks to delete."""
-        return rules.plan_nikita_deletions(situation)
+        return nikita_deletion_planning.plan_nikita_deletions(situation)
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
@@ -305,7 +307,7 @@ def nikita_journal_entry(
     situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a decision; None if no task is deleted."""
-    sentences = rules.describe_nikita_deletions(plan)
+    sentences = nikita_deletion_planning.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return (
         make_journal_entry(NIKITA_PROGRAM, now, {"seen": model_value_to_json(situation)}, sentences)
@@ -323,6 +325,6 @@ def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[
 
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
     """Repeat a journalled decision from its stored situation; return its actions."""
-    return rules.describe_nikita_deletions(
-        rules.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
+    return nikita_deletion_planning.describe_nikita_deletions(
+        nikita_deletion_planning.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
     )

@@ -14,7 +14,7 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
 )
-from gridbridge.decisions.campaigns import event_texts_and_notifications as rules
+from gridbridge.decisions.campaigns import event_texts_and_notifications
 from gridbridge.decisions.campaigns.event_texts_and_notifications import (
     is_notify_channel_configured,
 )
@@ -179,7 +179,7 @@ class CampaignNotifier:
         free = [subscription for subscription in subscriptions if subscription.number not in self._sendings]
         if not free:
             return
-        messages = rules.compose_due_notifications(
+        messages = event_texts_and_notifications.compose_due_notifications(
             free, self._happened(min(subscription.told_until for subscription in free)), now
         )
         for message in messages[:AT_ONCE]:
@@ -202,7 +202,7 @@ class CampaignNotifier:
 
         Otherwise the subscriber would get no message until that time.
         """
-        corrected = rules.drop_future_subscription_times(subscription, now, self._policy)
+        corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
         return corrected
@@ -210,10 +210,13 @@ class CampaignNotifier:
     def _happened(self, since: datetime) -> list[NotifiableEvent]:
         events = []
         for event in self._events.opened_since(since):
-            events.append(rules.build_event_notification(event, self._campaigns.find(event.campaign)))
+            events.append(
+                event_texts_and_notifications.build_event_notification(event, self._campaigns.find(event.campaign))
+            )
         campaigns = self._subscriptions.campaigns(since)
         events += [
-            rules.build_start_or_end_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
+            event_texts_and_notifications.build_start_or_end_notification(campaign, at, is_over=is_over)
+            for campaign, at, is_over in campaigns
         ]
         return [event for event in events if event]
 
@@ -223,7 +226,7 @@ class CampaignNotifier:
             _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(subscription), message.subject)
             self._subscriptions.note(_delivered(message, self._policy))
             return
-        later = now + rules.pause_before_next_notification(subscription.tries + 1, self._policy)
+        later = now + event_texts_and_notifications.pause_before_next_notification(subscription.tries + 1, self._policy)
         self._subscriptions.note(replace(subscription, tries=subscription.tries + 1, next_at=later))
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
@@ -243,7 +246,7 @@ class CampaignNotifier:
 
 def _delivered(message: CampaignNotification, policy: NotificationsSection) -> NotificationSubscription:
     """Return a subscription as it is after its notification was delivered or given up."""
-    later = message.until + rules.pause_before_next_notification(0, policy)
+    later = message.until + event_texts_and_notifications.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 
 

@@ -22,7 +22,7 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignP
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     add_ended_tasks_to_usage,
     decay_usage,
@@ -149,7 +149,7 @@ class CampaignRunnerCycle:
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         """Plan the cycle for all campaigns."""
-        return rules.plan_campaign_cycle(situation)
+        return campaign_cycle.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
         """Return the journal entry of the cycle; None if the cycle does nothing."""
@@ -368,7 +368,7 @@ def campaign_cycle_journal_entry(
 
     The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
     """
-    sentences = rules.describe_campaign_cycle_plan(plan)
+    sentences = campaign_cycle.describe_campaign_cycle_plan(plan)
     campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
     row = {"seen": model_value_to_json(replace(situation, campaigns=campaigns))} if sentences else {}
     return make_journal_entry(RUNNER_PROGRAM, now, row, sentences) if sentences else None
@@ -376,6 +376,6 @@ def campaign_cycle_journal_entry(
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
-    return rules.describe_campaign_cycle_plan(
-        rules.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
+    return campaign_cycle.describe_campaign_cycle_plan(
+        campaign_cycle.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

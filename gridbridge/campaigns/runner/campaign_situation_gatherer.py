@@ -8,8 +8,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from gridbridge.campaigns.runner import array_commands_as_owner as at_clusters
-from gridbridge.campaigns.runner import stress_and_mail_programs
+from gridbridge.campaigns.runner import array_commands_as_owner, stress_and_mail_programs
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     ClusterArrayLimitCache,
     ClusterSnapshotFetcher,
@@ -119,7 +118,7 @@ class CampaignSituationGatherer:
         clock: Clock,
         *,
         is_dry: bool = False,
-        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = at_clusters.ledger_arrays,
+        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
         """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from gridbridge.campaigns.store import campaign_inbox as picked
+from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.campaigns.store.campaign_file_verification import (
     MAX_FIRST_BYTES,
     first_line_of_campaign_file,
@@ -30,7 +30,7 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WI
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files
 
-NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
+NEW, BEGUN = "new.", f"{campaign_inbox.BEGUN}/in."
 ASKED, TAKEN = "ask.", TAKEN_REQUEST
 KINDS = (NEW, ASKED, "in.", "took.")
 MAX_BYTES = 512 << 20
@@ -71,18 +71,18 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
     token = safe_files.random_file_name()
-    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
+    safe_files.replace_file_atomically(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
 def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     """Withdraw a file that the service has not processed yet; False if it has."""
-    return _unlink(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}")
+    return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}")
 
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
     """Return the inbox file names, for the functions that take files and requests."""
-    return picked.list_inbox_files_of_all_users(folder)
+    return campaign_inbox.list_inbox_files_of_all_users(folder)
 
 
 def take_new_campaign_files(
@@ -92,7 +92,7 @@ def take_new_campaign_files(
 
     Owners can't withdraw the yielded files.
     """
-    for token in picked.take_new_inbox_files(listed, NEW, BEGUN, folder):
+    for token in campaign_inbox.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
@@ -106,7 +106,7 @@ def take_new_campaign_files(
 def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names of unprocessed inbox files; change no file."""
     names = list(listed)
-    return [name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)]
+    return [name for kind in KINDS for name in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
 
 
 def write_owner_request_to_inbox(
@@ -124,7 +124,9 @@ def write_owner_request_to_inbox(
     token = safe_files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
+    safe_files.replace_file_atomically(
+        f"{campaign_inbox.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640
+    )
     return token
 
 
@@ -133,8 +135,8 @@ def list_request_files_of_verb(
 ) -> list[str]:
     """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
-    kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    paths = [path for kind in kinds for path in picked.select_inbox_files_fairly(names, kind, folder)]
+    kinds = (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
+    paths = [path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
@@ -148,7 +150,7 @@ def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Itera
 
     Invalid requests are removed.
     """
-    for token in picked.take_new_inbox_files(listed, ASKED, TAKEN, folder):
+    for token in campaign_inbox.take_new_inbox_files(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
@@ -205,7 +207,7 @@ def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
     """Withdraw a request of this user; False if the service has already answered it."""
-    return _unlink(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}")
+    return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{ASKED}{token}")
 
 
 def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:

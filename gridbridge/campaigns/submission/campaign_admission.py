@@ -28,7 +28,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
     WORD,
     YEAR_S,
 )
-from gridbridge.decisions.campaigns import admission_decision as rules
+from gridbridge.decisions.campaigns import admission_decision
 from gridbridge.decisions.transfer.request_mapping import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
@@ -46,7 +46,6 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, safe_files
-from gridbridge.shell import safe_files as file_trust
 from gridbridge.state.published_file_formats import read_offered_names
 
 MAX_BYTES = 1 << 20
@@ -56,7 +55,7 @@ LONGEST = 200  # most characters of an error message
 
 
 def load_site_admission_rules(
-    folder: str = ADMISSION, owner: int = file_trust.ROOT
+    folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> tuple[CampaignAdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
@@ -64,7 +63,7 @@ def load_site_admission_rules(
     a file that is not valid Python.
     """
     try:
-        file_trust.require_trusted_path(folder, owner=owner)
+        safe_files.require_trusted_path(folder, owner=owner)
         names = sorted(safe_files.list_folder_or_empty(folder))
     except FileNotFoundError:
         return ()
@@ -78,7 +77,7 @@ def _rules(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
     path = f"{folder}/{name}"
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
-        file_trust.require_trusted_path(path, owner=owner)
+        safe_files.require_trusted_path(path, owner=owner)
         text, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
@@ -112,19 +111,21 @@ def _described(error: BaseException) -> str:
 
 
 def apply_site_admission_rules(
-    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> CampaignAdmissionResult:
     """Apply the site's admission rules to the caller's campaign.
 
     Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError.
     """
-    return rules.apply_campaign_admission_rules(load_site_admission_rules(folder, owner), _candidate(parsed))
+    return admission_decision.apply_campaign_admission_rules(
+        load_site_admission_rules(folder, owner), _candidate(parsed)
+    )
 
 
 def admit_campaign_by_site_rules(
     parsed: ParsedJdl,
     folder: str = ADMISSION,
-    owner: int = file_trust.ROOT,
+    owner: int = safe_files.ROOT,
     path: str = CONFIG,
     published: str = PUBLISHED,
 ) -> ParsedJdl:
@@ -140,9 +141,11 @@ def admit_campaign_by_site_rules(
     return replace(parsed, jdl=admission.jdl)
 
 
-def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT) -> None:
+def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.explain_admission_violation(load_site_admission_rules(folder, owner), _candidate(parsed)):
+    if problem := admission_decision.explain_admission_violation(
+        load_site_admission_rules(folder, owner), _candidate(parsed)
+    ):
         raise ConfigError((problem,))
 
 
@@ -197,7 +200,7 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
 
 
 def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
-    user = file_trust.account_name_or_uid(os.getuid())
+    user = safe_files.account_name_or_uid(os.getuid())
     groups = frozenset(local_host_facts.groups_of_account(user))
     return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic import balancer_round_reports, node_acts_from_balance_plan
-from gridbridge.decisions.elastic.demand import demand_policy as demanded
+from gridbridge.decisions.elastic.demand import demand_policy
 from gridbridge.decisions.elastic.host_standby_and_waking import (
     describe_standby_or_wake_plan,
     standby_and_wake_steps_of_plan,
@@ -70,7 +70,7 @@ def decide_balance_plan(
 ) -> BalancePlan:
     """Decide by the configured policy how many nodes to add and which nodes to remove."""
     if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
-        return demanded.plan_balance_by_demand(situation, rules, demand, pools)
+        return demand_policy.plan_balance_by_demand(situation, rules, demand, pools)
     return plan_balance_by_starcluster(situation, rules, is_faithful=is_faithful)
 
 

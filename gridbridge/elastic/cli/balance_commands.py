@@ -5,16 +5,16 @@ import click
 from gridbridge.cli.command_groups_and_options import LazyCommandGroup
 
 MODULES = {
-    "drain": "elastic.cli.node_commands",
-    "explain": "elastic.cli.node_commands",
-    "history": "elastic.cli.node_commands",
-    "keep": "elastic.cli.node_commands",
-    "plan": "elastic.cli.plan_command",
-    "plot": "elastic.cli.plot_command",
+    "drain": "elastic.cli.balance_node_commands",
+    "explain": "elastic.cli.balance_node_commands",
+    "history": "elastic.cli.balance_node_commands",
+    "keep": "elastic.cli.balance_node_commands",
+    "plan": "elastic.cli.balance_plan_and_plot",
+    "plot": "elastic.cli.balance_plan_and_plot",
     "power": "elastic.cli.balance_power",
-    "snapshot": "elastic.cli.plan_command",
-    "status": "elastic.cli.node_commands",
-    "tag": "elastic.cli.tag_command",
+    "snapshot": "elastic.cli.balance_plan_and_plot",
+    "status": "elastic.cli.balance_node_commands",
+    "tag": "elastic.cli.balance_node_commands",
 }
 
 

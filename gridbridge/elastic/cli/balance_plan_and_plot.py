@@ -15,8 +15,7 @@ from gridbridge.cli.command_groups_and_options import (
     config_path_unless_from_folder,
     exit_75_without_cluster_answer,
 )
-from gridbridge.elastic.balancer import balance_preview as service
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.balancer import balance_preview, balancer_round_outputs
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -93,7 +92,9 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     """
     path = config_path_unless_from_folder(folder, path)
     report = exit_75_without_cluster_answer(
-        lambda: service.preview_balance_plan(service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path)
+        lambda: balance_preview.preview_balance_plan(
+            balance_preview.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path
+        )
     )
     for unseen in report.unseen:
         output_and_errors.print_error(unseen)
@@ -120,7 +121,7 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    exit_75_without_cluster_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
+    exit_75_without_cluster_answer(lambda: balance_preview.save_balance_snapshot(folder, datetime.now(UTC), path))
     warn_if_balancer_nodes_unreadable()
     if is_json:
         output_and_errors.print_json({"folder": folder})
@@ -128,8 +129,8 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
 
 def warn_if_balancer_nodes_unreadable() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
-    if service.may_not_read_balancer_nodes():
-        output_and_errors.print_error(service.NODES_UNSEEN)
+    if balance_preview.may_not_read_balancer_nodes():
+        output_and_errors.print_error(balance_preview.NODES_UNSEEN)
 
 
 def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:

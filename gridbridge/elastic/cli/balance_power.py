@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
-from gridbridge.elastic.balancer import oar_power_requests as service
+from gridbridge.elastic.balancer import oar_power_requests
 from gridbridge.model.fixed_paths import BALANCE_WISHES
 from gridbridge.program import configuration_in_force
 
@@ -41,7 +41,7 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power --apply
     """
     policy = configuration_in_force.load_config_with_home_cluster(path)
-    outcomes = service.apply_oar_power_requests(policy, folder, datetime.now(UTC), is_acting=is_acting)
+    outcomes = oar_power_requests.apply_oar_power_requests(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
         output_and_errors.print_json(
             [{"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None} for outcome in outcomes]

@@ -103,8 +103,10 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
       gridbridge-balance --max-nodes 20
       gridbridge-balance --apply --dump-stats
     """
-    from gridbridge.elastic.balancer import balance_service as service
-    from gridbridge.elastic.balancer import balancer_loop  # loading takes half a second
+    from gridbridge.elastic.balancer import (
+        balance_service,
+        balancer_loop,  # loading takes half a second
+    )
     from gridbridge.elastic.balancer.balance_preview import load_home_cluster_config
     from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
@@ -122,7 +124,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
             renew = partial(_again, cluster, own, command_options, report)
             balancer_loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
-        plan = service.run_one_balancer_round(options)
+        plan = balance_service.run_one_balancer_round(options)
     except ClusterStateUnknown as error:
         _complain(error)
         raise SystemExit(EXIT_NO_ANSWER) from error
@@ -191,10 +193,12 @@ def _options_of(
 
     Raises UsageError for options that contradict each other or the configuration.
     """
-    from gridbridge.elastic.balancer import balance_preview as tools
+    from gridbridge.elastic.balancer import balance_preview
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, override_round_interval
 
-    rules, demand = tools.apply_command_line_rules(policy, tools.BalanceRuleOverrides(**command_options))
+    rules, demand = balance_preview.apply_command_line_rules(
+        policy, balance_preview.BalanceRuleOverrides(**command_options)
+    )
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not rules.kill_master:

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import JSON, FiniteNumberRange, Option, add_options
-from gridbridge.elastic.simulation import replay_policy_comparison as service
+from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
@@ -177,19 +177,19 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         output_and_errors.print_error(f"gridbridge: {options.plot} is written")
 
 
-def _compared(options: ReplaySimulationOptions) -> list[service.ReplayPolicyComparison]:
+def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
     """Replay the recorded workload, or each synthetic workload, by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
     if options.path:
-        workloads[options.path] = service.load_workload_to_replay(
+        workloads[options.path] = replay_policy_comparison.load_workload_to_replay(
             options.path, _seconds(options.begin), _seconds(options.end)
         )
         _complain(options.path, workloads[options.path].bad_lines)
     for seed in dict.fromkeys(options.seeds):
-        workloads[seed] = service.generate_workload_to_replay(options.made_up(seed))
+        workloads[seed] = replay_policy_comparison.generate_workload_to_replay(options.made_up(seed))
     return [
-        service.compare_policies_by_replay(
+        replay_policy_comparison.compare_policies_by_replay(
             name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
         )
         for name, workload in workloads.items()
@@ -230,7 +230,7 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
             output_and_errors.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
-def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> None:
+def _show(comparisons: list[replay_policy_comparison.ReplayPolicyComparison], is_json: bool) -> None:
     if is_json:
         output_and_errors.print_json([_plain(comparison) for comparison in comparisons])
         return
@@ -245,7 +245,7 @@ def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> N
             output_and_errors.print_line("*: no other is both cheaper and waits less")
 
 
-def _sentence(comparison: service.ReplayPolicyComparison) -> str:
+def _sentence(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:
     parts = [number_with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items()))
     return f"{comparison.name}: {', '.join(parts)}"
@@ -266,7 +266,7 @@ def _row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
     ]
 
 
-def _plain(comparison: service.ReplayPolicyComparison) -> dict[str, object]:
+def _plain(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[str, object]:
     best = {id(outcome) for outcome in comparison.frontier}
     return {
         "workload": comparison.name,

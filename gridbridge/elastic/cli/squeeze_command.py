@@ -19,8 +19,8 @@ from gridbridge.cli.command_groups_and_options import (
 )
 
 if TYPE_CHECKING:  # each call needs only one module; loading takes half a second
-    from gridbridge.elastic.balancer import ganeti_squeeze as service
-    from gridbridge.elastic.balancer import squeeze_preview as site
+    from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeResult
+    from gridbridge.elastic.balancer.squeeze_preview import SqueezePreview
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's default of both reserves
 MOST_FACTOR = 1e6  # larger reserves exceed any cluster, and overflow
@@ -124,21 +124,21 @@ def squeeze(
     answering = GanetiSqueezeOutputOptions(**options)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
-        from gridbridge.elastic.balancer import ganeti_squeeze as service
+        from gridbridge.elastic.balancer import ganeti_squeeze
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _answer(service.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
+        _answer(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
         return
-    from gridbridge.elastic.balancer import squeeze_preview as site
+    from gridbridge.elastic.balancer import squeeze_preview
 
     now, path = datetime.now(UTC), config_path_unless_from_folder(folder, path)
     decision = exit_75_without_cluster_answer(
-        lambda: site.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
+        lambda: squeeze_preview.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
     _tell_site(decision, is_json=is_json)
 
 
-def _answer(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
+def _answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
     """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
@@ -166,7 +166,7 @@ def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, i
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _tell_model_as_json(model: "service.GanetiSqueezeResult") -> None:
+def _tell_model_as_json(model: "GanetiSqueezeResult") -> None:
     output_and_errors.print_json(
         {
             "answer": model.way.value,
@@ -179,7 +179,7 @@ def _tell_model_as_json(model: "service.GanetiSqueezeResult") -> None:
     )
 
 
-def _tell_model(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
+def _tell_model(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
         output_and_errors.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output_and_errors.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -191,7 +191,7 @@ def _tell_model(model: "service.GanetiSqueezeResult", answering: GanetiSqueezeOu
         output_and_errors.print_line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
+def _tell_site(decision: "SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
@@ -211,22 +211,22 @@ def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
         output_and_errors.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _tell_commands(model: "service.GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
+def _tell_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output_and_errors.print_line("")
         output_and_errors.print_line("Commands to run:")
         for line in model.shown:
             output_and_errors.print_line(f"  {line}")
         return
-    from gridbridge.elastic.balancer import ganeti_squeeze as service
+    from gridbridge.elastic.balancer import ganeti_squeeze
 
-    service.write_text_file(f"{service.BEGIN}{model.script}", path)
+    ganeti_squeeze.write_text_file(f"{ganeti_squeeze.BEGIN}{model.script}", path)
     write = output_and_errors.print_error if is_json else output_and_errors.print_line
     write(f"The commands have been written to file '{path}'")
 
 
 def _save(text: str, path: str) -> None:
-    from gridbridge.elastic.balancer import ganeti_squeeze as service
+    from gridbridge.elastic.balancer import ganeti_squeeze
 
-    service.write_text_file(text, path)
+    ganeti_squeeze.write_text_file(text, path)
     output_and_errors.print_error(f"gridbridge: {path} is written")

@@ -20,7 +20,6 @@ from gridbridge.errors import (
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.shell import local_host_facts, program_runs, safe_files
-from gridbridge.shell import safe_files as file_trust
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # more than a list of 20,000 nodes
@@ -42,7 +41,7 @@ def require_trusted_provider_file(path: str) -> str:
     me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)
     try:
-        file_trust.require_trusted_path(path, owner=me)
+        safe_files.require_trusted_path(path, owner=me)
     except FileWritableByOthers as error:
         if not is_other:
             raise ProviderPermanentFailure(str(error)) from error
@@ -55,7 +54,7 @@ def require_trusted_provider_file(path: str) -> str:
 def _require_balancers(path: str, balancer: int) -> None:
     """Raise ProviderPermanentFailure if others than root or the balancer can change a file."""
     try:
-        file_trust.require_trusted_path(path, owner=balancer)
+        safe_files.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
         raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
 

@@ -80,9 +80,9 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     question = RebalanceTarget(what=RebalanceScope(what or ""), name=name or "")
     planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
-        from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second to import
+        from gridbridge.rebalance.cli import rebalance_plot  # half a second to import
 
-        plots.draw_host_loads(planned.loads, planned.advice.sentence, picture)
+        rebalance_plot.draw_host_loads(planned.loads, planned.advice.sentence, picture)
     print_move_plan(planned, None, is_json=is_json)
 
 

@@ -24,7 +24,6 @@ from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInput
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replicas import delegated_datasets
-from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
@@ -187,7 +186,7 @@ class OverdueReplicaVerifier:
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
         lines = _lines(
-            delegated_datasets.query_owners_for_datasets(letters.list_dataset_delegations()),
+            delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations()),
             tried,
             due,
             now,

@@ -20,7 +20,7 @@ from itertools import groupby
 from typing import Any
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.store import campaign_inbox as picked
+from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
@@ -56,12 +56,14 @@ def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
     require_below_delegation_limit((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    safe_files.replace_file_atomically(f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640)
+    safe_files.replace_file_atomically(
+        f"{campaign_inbox.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
+    )
 
 
 def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Revoke a dataset's delegation; may be repeated."""
-    if mine := picked.find_own_inbox_folder(folder):
+    if mine := campaign_inbox.find_own_inbox_folder(folder):
         safe_files.remove_file(f"{mine}/{_file_of(dataset)}")
 
 
@@ -69,8 +71,8 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
-    file_names = safe_files.list_folder_or_empty(picked.find_own_inbox_folder(folder))
-    own_files = {name for name in file_names if picked.is_inbox_file_name(name, KEPT_DATASET)}
+    file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
+    own_files = {name for name in file_names if campaign_inbox.is_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
             f"the service looks after {len(own_files)} datasets of yours, and after no more than"
@@ -84,7 +86,7 @@ def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationF
     Invalid files are skipped.
     """
     delegations: list[DatasetDelegationFile] = []
-    for paths in picked.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
+    for paths in campaign_inbox.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, DatasetDelegationFile] = {}
         for delegation in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)

@@ -31,9 +31,8 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
-from gridbridge.rebalance.replicas import delegated_datasets as letters
+from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas import delegated_datasets as owners
-from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
     OwnerFairReplicaActQueue,
     owner_of_replica_act,
@@ -109,7 +108,7 @@ class ReplicaReconciler:
         return DatasetRoundInputs(
             stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
-                kept=tuple(owners.query_owners_for_datasets(letters.list_dataset_delegations())),
+                kept=tuple(owners.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
                 areas=tuple(self._measure()),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),

@@ -18,7 +18,6 @@ from gridbridge.decisions.site import (
     transfer_queue_findings,
     transfer_queue_setup_findings,
 )
-from gridbridge.decisions.site import running_site_findings as decisions
 from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
@@ -39,10 +38,10 @@ from gridbridge.site import (
     balancer_setup,
     besteffort_setup,
     capability_checks,
+    setup_edits,
     site_inspection,
     transfer_queue_setup,
 )
-from gridbridge.site import setup_edits as changes
 from gridbridge.site.site_inspection import (
     embedded_home_queue_slots,
     find_ssh_hosts_without_rsync,
@@ -159,9 +158,9 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
     facts = replace(facts, stages=stages, queues=states.result())
-    yield from decisions.no_transfer_queue_findings(policy)
+    yield from running_site_findings.no_transfer_queue_findings(policy)
     yield from _dropped(policy)
-    yield from decisions.running_site_findings(facts, policy)
+    yield from running_site_findings.running_site_findings(facts, policy)
     queues = _queues(home)
     yield from transfer_queue_findings.unconfigured_queue_findings(queues, policy)
     yield from transfer_queue_setup.check_queue_order(policy, queues)
@@ -243,7 +242,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
     slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
-    yield from decisions.no_transfer_queue_findings(policy)
+    yield from running_site_findings.no_transfer_queue_findings(policy)
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
     yield from admission_rule_check.check_admission_rules_load("")
@@ -269,7 +268,7 @@ def _queue(
         yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
-            yield decisions.caller_without_account_finding(f"queue {queue}")
+            yield running_site_findings.caller_without_account_finding(f"queue {queue}")
             return
         yield CheckFinding(
             item=f"queue {queue}",
@@ -304,7 +303,8 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
     return CheckReport(
-        items=tuple(_item(finding, policy) for finding in findings), worst=decisions.worst_finding_state(findings)
+        items=tuple(_item(finding, policy) for finding in findings),
+        worst=running_site_findings.worst_finding_state(findings),
     )
 
 
@@ -316,7 +316,7 @@ def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
         found=replace_control_characters(finding.found),
         right=replace_control_characters(finding.right),
         commands=tuple(
-            changes.edit_as_standalone_shell_line(edit, policy) if policy else changes.setup_edit_command(edit)
+            setup_edits.edit_as_standalone_shell_line(edit, policy) if policy else setup_edits.setup_edit_command(edit)
             for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
         ),
         where=finding.where,

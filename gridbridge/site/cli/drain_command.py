@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli.command_groups_and_options import FOLDER
-from gridbridge.site import cluster_draining as service
+from gridbridge.site import cluster_draining
 
 
 @click.command()
@@ -24,7 +24,7 @@ def drain(cluster: str, reason: str, folder: str) -> None:
     Example:
       gridbridge drain beta --reason "maintenance on Monday"
     """
-    service.drain_cluster(cluster, reason, datetime.now(UTC), folder)
+    cluster_draining.drain_cluster(cluster, reason, datetime.now(UTC), folder)
 
 
 @click.command()
@@ -40,4 +40,4 @@ def undrain(cluster: str, folder: str) -> None:
     Example:
       gridbridge undrain beta
     """
-    service.undrain_cluster(cluster, folder)
+    cluster_draining.undrain_cluster(cluster, folder)

@@ -12,7 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.site import published_metrics as service
+from gridbridge.site import published_metrics
 from gridbridge.site.metric_families import MetricFamily
 
 LOCAL = "127.0.0.1"
@@ -71,7 +71,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
         _show_version()
         watch = _Watch(folder, balance)
         published_metrics.serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
-    families, troubles = service.collect_published_metrics(datetime.now(UTC), folder, balance)
+    families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), folder, balance)
     _complain(troubles)
     text = published_metrics.format_prometheus_text(families)
     if textfile is None:
@@ -90,9 +90,9 @@ class _Watch:
     def measure(self) -> Iterable[MetricFamily]:
         """Return all metrics; without published files only the metric that reports this."""
         try:
-            families, troubles = service.collect_published_metrics(datetime.now(UTC), *self._folders)
+            families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:
-            families, troubles = service.NOTHING, (str(error),)
+            families, troubles = published_metrics.NOTHING, (str(error),)
         if troubles != self._told:
             _complain(troubles)
         self._told = troubles

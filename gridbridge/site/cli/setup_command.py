@@ -16,7 +16,6 @@ from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupReques
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, transfer_queue_setup
-from gridbridge.site import transfer_queue_setup as service
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
 from gridbridge.site.transfer_queue_setup import SetupStep
 
@@ -62,9 +61,11 @@ def setup_host(is_applied: bool) -> None:
       gridbridge setup host --apply
     """
     policy = configuration_file.load_configuration(CONFIG)
-    steps = service.plan_host_setup(policy)
+    steps = transfer_queue_setup.plan_host_setup(policy)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
-        refuse_remaining_setup_steps(service.plan_host_setup(configuration_file.load_configuration(CONFIG)))
+        refuse_remaining_setup_steps(
+            transfer_queue_setup.plan_host_setup(configuration_file.load_configuration(CONFIG))
+        )
 
 
 @setup.command()
@@ -117,10 +118,14 @@ def transfer(
     if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
-        service.delete_unneeded_former_settings(policy)
-    steps_left = service.plan_queue_leftover_removal if is_removed else service.plan_transfer_queue_setup
+        transfer_queue_setup.delete_unneeded_former_settings(policy)
+    steps_left = (
+        transfer_queue_setup.plan_queue_leftover_removal
+        if is_removed
+        else transfer_queue_setup.plan_transfer_queue_setup
+    )
     refuse_remaining_setup_steps(steps_left(configuration_file.load_configuration(CONFIG), options))
-    if not is_removed and (closed := service.why_new_queue_stays_closed(options)):
+    if not is_removed and (closed := transfer_queue_setup.why_new_queue_stays_closed(options)):
         _warn(closed)
 
 
@@ -221,9 +226,9 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) -> Sequence[SetupStep]:
     """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
-        return service.plan_transfer_queue_removal(policy, options, _warn)
-    steps = service.plan_transfer_queue_setup(policy, options)
-    for warning in service.uncorrectable_queue_warnings(policy, options):
+        return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _warn)
+    steps = transfer_queue_setup.plan_transfer_queue_setup(policy, options)
+    for warning in transfer_queue_setup.uncorrectable_queue_warnings(policy, options):
         _warn(warning)
     return steps
 
@@ -257,7 +262,9 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
 
 def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
     """Apply the steps of a set-up, and print a line for each step."""
-    service.apply_setup_steps(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
+    transfer_queue_setup.apply_setup_steps(
+        steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}")
+    )
     if not steps:
         output_and_errors.print_line("nothing to do")
 

@@ -31,7 +31,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.program import configuration_in_force, status_and_why_reports
-from gridbridge.state import published_json as files
+from gridbridge.state import published_json
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools.owner_remote_job_access import LIMIT_S
 
@@ -118,7 +118,7 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
     """Yield the verdict of each transfer queue, in the order of the file."""
     from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
 
-    shown = files.read_all_published_files(folder)
+    shown = published_json.read_all_published_files(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
     for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)

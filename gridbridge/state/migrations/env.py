@@ -1,16 +1,16 @@
-"""Run by Alembic: migrate within the open connection of database/state_file.py."""
+"""Run by Alembic: migrate within the open connection of state_file.py."""
 
 from importlib import import_module
-from pkgutil import walk_packages
+from pkgutil import iter_modules
 
 from alembic import context
 
 from gridbridge.state.column_types import METADATA
 
-STORES = ("state.database", "transfer.store", "campaigns.store", "elastic.store", "rebalance.store")
+STORES = ("state", "transfer.store", "campaigns.store", "elastic.store", "rebalance.store")
 for name in STORES:
     package = import_module(f"gridbridge.{name}")
-    for module in walk_packages(package.__path__, f"{package.__name__}."):
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
         import_module(module.name)  # METADATA collects the tables of imported modules
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
 with context.begin_transaction():

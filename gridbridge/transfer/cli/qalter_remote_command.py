@@ -8,8 +8,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
-from gridbridge.transfer.remote_tools import owner_remote_job_access
-from gridbridge.transfer.remote_tools import qalter_and_qdel_remote as service
+from gridbridge.transfer.remote_tools import owner_remote_job_access, qalter_and_qdel_remote
 
 OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
 INSTEAD = {  # hint for each qalter option that qalter_remote lacks
@@ -96,8 +95,10 @@ def qalter_remote(
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
-    change = service.RemoteJobRequestChange(priority=priority, resources=resources, hold="U" if hold == "n" else hold)
-    results = service.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
+    change = qalter_and_qdel_remote.RemoteJobRequestChange(
+        priority=priority, resources=resources, hold="U" if hold == "n" else hold
+    )
+    results = qalter_and_qdel_remote.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
     print_remote_job_act_results("qalter_remote", results, is_json)
 
 

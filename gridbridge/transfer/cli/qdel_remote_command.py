@@ -5,8 +5,7 @@ import click
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
-from gridbridge.transfer.remote_tools import owner_remote_job_access
-from gridbridge.transfer.remote_tools import qalter_and_qdel_remote as service
+from gridbridge.transfer.remote_tools import owner_remote_job_access, qalter_and_qdel_remote
 
 PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
 
@@ -38,12 +37,12 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
     if owner and PATTERN & set(owner):
         raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
-        results = service.delete_owner_transferred_jobs(owner, is_dry=is_dry, folder=folder, path=path)
+        results = qalter_and_qdel_remote.delete_owner_transferred_jobs(owner, is_dry=is_dry, folder=folder, path=path)
     else:
         results = (
             result
             for job in owner_remote_job_access.parse_job_list(jobs)
-            for result in service.delete_transferred_tasks(job, is_dry=is_dry, folder=folder, path=path)
+            for result in qalter_and_qdel_remote.delete_transferred_tasks(job, is_dry=is_dry, folder=folder, path=path)
         )
     print_remote_job_act_results("qdel_remote", results, is_json)
 

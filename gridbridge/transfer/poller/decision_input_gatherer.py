@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
-from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer import transfers_in_job_lists
+from gridbridge.decisions.transfer import transfer_decisions, transfers_in_job_lists
 from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity, TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
@@ -162,7 +161,7 @@ class TransferDecisionInputGatherer:
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
             asleep=frozenset(asleep),
-            requeued_jobs=rules.rescheduled_jobs_with_transfer(self.ledger.all()),
+            requeued_jobs=transfer_decisions.rescheduled_jobs_with_transfer(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
             with_new_starter=frozenset(self.questions.with_new_starter),
@@ -178,7 +177,7 @@ class TransferDecisionInputGatherer:
     def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
         """Record the time since which home deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
-            if rules.is_home_task_deleted(transfer, situation):
+            if transfer_decisions.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)
             else:
                 self.deleted_at_home.pop(transfer.name, None)

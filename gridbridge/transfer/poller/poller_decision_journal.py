@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer import recall_policy, transfer_decisions
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfers_in_job_lists import (
@@ -102,7 +101,9 @@ def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer],
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
     transfers, situation = decode_transfer_journal_row(row)
-    planned = rules.update_and_plan_transfers(transfers, situation, model_value_from_json(row["policy"], PollerSection))
+    planned = transfer_decisions.update_and_plan_transfers(
+        transfers, situation, model_value_from_json(row["policy"], PollerSection)
+    )
     return [transfer_action_sentence(action) for action in planned.actions]
 
 

@@ -33,7 +33,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedTransferQueue,
     replace_control_characters,
 )
-from gridbridge.model.transfer import request_mapping_rules as mappings
+from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnershipProof,
     Transfer,
@@ -50,9 +50,6 @@ from gridbridge.state import (
     drains,
     published_file_formats,
     published_json,
-)
-from gridbridge.state import (
-    published_json as unverified_histories,
 )
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer.store import usage_rows
@@ -210,7 +207,7 @@ class TransferStatePublisher:
             if rules.rules:
                 publish_file(
                     published_file_formats.request_mapping_path(queue, self._folder),
-                    mappings.encode_request_mapping(rules),
+                    request_mapping_rules.encode_request_mapping(rules),
                 )
             publish_file(
                 published_file_formats.published_route_path(queue, self._folder),
@@ -305,7 +302,7 @@ class TransferStatePublisher:
             path, published_json.encode_published_value(published_task_history(local, attempts, is_proved=False))
         )
         if is_new:  # only then count the person's histories, because listing files is slow
-            unverified_histories.limit_unverified_histories(self._folder, uid)
+            published_json.limit_unverified_histories(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage of a local job's or task's remote jobs."""
@@ -332,7 +329,7 @@ class TransferStatePublisher:
         """Remove histories older than a time, except histories of open transfers."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
         published_json.remove_old_transfer_histories(self._folder, before, names)
-        unverified_histories.remove_old_unverified_histories(self._folder, before)
+        published_json.remove_old_unverified_histories(self._folder, before)
 
     def shown_at(self) -> datetime | None:
         """Return the time at which this or an earlier service last published transfers."""

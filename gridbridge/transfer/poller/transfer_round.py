@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer import transfer_decisions
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.policy import Policy
@@ -79,7 +79,7 @@ class PollRoundActionRunner:
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
         """Look up job ends that a cluster has pushed, without the usual retry pause."""
-        for action in rules.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
+        for action in transfer_decisions.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 
@@ -131,7 +131,7 @@ class PollRoundActionRunner:
         if (
             verdict is None
             and is_sought
-            and rules.is_job_end_search_over(transfer, self.policy.poller, self.clock.now())
+            and transfer_decisions.is_job_end_search_over(transfer, self.policy.poller, self.clock.now())
         ):
             return disputed_end_verdict(action) if is_disputed else untraceable_job_verdict(action)
         return verdict
@@ -358,7 +358,9 @@ class PollRoundSteps:
         """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
-        return rules.update_and_plan_transfers(round_input.concerned, round_input.situation, self.policy.poller)
+        return transfer_decisions.update_and_plan_transfers(
+            round_input.concerned, round_input.situation, self.policy.poller
+        )
 
     def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None without any."""

@@ -37,7 +37,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
-from gridbridge.transfer.poller import poller_decision_journal as journalled
+from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -119,7 +119,7 @@ class WaitingTaskRecallService:
             self._checking[recall.transfer.key] = recall, check
         if begun:
             considered = recall_policy.recalls_if_all_slots_were_free(candidates, situation, queues, troubles)
-            entry = journalled.recall_journal_entry(considered, due, situation, queues, troubles, free)
+            entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
             self._journal.keep(entry)
 
     def _count_free(self, situation: TransferDecisionInputs) -> None:

@@ -12,7 +12,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.transfer_route import Away
-from gridbridge.state import published_json as files
+from gridbridge.state import published_json
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobRequestReader
@@ -80,7 +80,9 @@ def act_on_transfers_remote_jobs(
 
 def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
     """Return the open transfers of an owner."""
-    return tuple(transfer for transfer in files.read_all_published_files(folder).transfers if transfer.owner == owner)
+    return tuple(
+        transfer for transfer in published_json.read_all_published_files(folder).transfers if transfer.owner == owner
+    )
 
 
 def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...]:
@@ -88,7 +90,7 @@ def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...
     number, task = parse_local_job_and_task(job)
     names = (
         (transfer, parse_transfer_name(transfer.transfer))
-        for transfer in files.read_all_published_files(folder).transfers
+        for transfer in published_json.read_all_published_files(folder).transfers
     )
     return tuple(transfer for transfer, name in names if name.job == number and task in (0, name.task))
 

@@ -26,7 +26,7 @@ from gridbridge.model.published_status_and_reports import (
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import followed_file
-from gridbridge.state import published_json as files
+from gridbridge.state import published_json
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
 from gridbridge.transfer.store import usage_rows as accounts
 
@@ -71,14 +71,14 @@ def read_home_remote_accounting(
     """
     number, task = parse_local_job_and_task(job)
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    shown = files.read_all_published_files(folder)
+    shown = published_json.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
     kept_records = {usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)}
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
         for published in status_and_why_reports.tasks_with_verified_owner(
-            files.read_transfer_histories_of_job(folder, job), lambda: accounted
+            published_json.read_transfer_histories_of_job(folder, job), lambda: accounted
         )
     }
     notes: list[str] = []
@@ -107,7 +107,7 @@ def sum_remote_usage(
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    shown = files.read_all_published_files(folder)
+    shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
     for usage in accounts.read_usage_published_since(folder, since):

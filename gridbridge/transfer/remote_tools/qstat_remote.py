@@ -21,7 +21,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.states import JobState
 from gridbridge.program import configuration_in_force, status_and_why_reports
-from gridbridge.state import published_json as files
+from gridbridge.state import published_json
 from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
 
 EVERY = "a"
@@ -128,7 +128,8 @@ def query_remote_task_details(
     """
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     taken_at = {
-        cluster.cluster: cluster.taken_at for cluster in files.read_all_published_files(folder).clusters.values()
+        cluster.cluster: cluster.taken_at
+        for cluster in published_json.read_all_published_files(folder).clusters.values()
     }
     task_details = []
     for task in tasks:

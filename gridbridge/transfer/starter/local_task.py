@@ -22,7 +22,6 @@ from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import task_notes
-from gridbridge.transfer.starter import task_notes as control_method_intents
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
 GUARDED = "guarded"  # the note that the local task has its guard
@@ -147,11 +146,11 @@ class LocalTask:
     def doubt(self) -> str:
         """Note that this method checks whether the local job is to end; return the note."""
         self.open_notes()
-        return control_method_intents.note_termination_check(self.private)
+        return task_notes.note_termination_check(self.private)
 
     def is_in_doubt(self) -> bool:
         """Say whether a living method is still checking whether the local job is to end."""
-        return control_method_intents.is_termination_check_running(self.private)
+        return task_notes.is_termination_check_running(self.private)
 
     def ask(self, desired: str) -> None:
         """Note a method's intent for the starter, and report a deletion to the service.
@@ -161,9 +160,7 @@ class LocalTask:
         if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
         else:
-            control_method_intents.note_method_intent(
-                self.private, desired, control_method_intents.process_start_ticks_and_pid(os.getppid())
-            )
+            task_notes.note_method_intent(self.private, desired, task_notes.process_start_ticks_and_pid(os.getppid()))
         self.note_done(INTENT)
         if desired == DesiredLocalJobState.DEAD:
             self.report_intent(desired)
@@ -190,17 +187,17 @@ class LocalTask:
         if self.is_dead():
             return DesiredLocalJobState.DEAD
         safe_files.remove_file(f"{self.private}/{INTENT}")
-        note = control_method_intents.newest_intent_note(self.private)
-        desired = control_method_intents.desired_state_in_note(note)
-        if not control_method_intents.is_intent_reported(note):
+        note = task_notes.newest_intent_note(self.private)
+        desired = task_notes.desired_state_in_note(note)
+        if not task_notes.is_intent_reported(note):
             self.report_intent(desired)
-            control_method_intents.mark_intent_reported(self.private, note)
+            task_notes.mark_intent_reported(self.private, note)
         return desired
 
-    def learn(self, desired: str, order: control_method_intents.Order) -> None:
+    def learn(self, desired: str, order: task_notes.Order) -> None:
         """Note a state of the local job that no method has noted, as if by a method."""
-        if control_method_intents.is_intent_older(control_method_intents.newest_intent_note(self.private), order):
-            control_method_intents.note_method_intent(self.private, desired, order)
+        if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
+            task_notes.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: TransferMessage) -> None:
         """Report to the service that a transfer has no remote job and is to be closed."""

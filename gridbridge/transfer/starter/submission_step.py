@@ -12,9 +12,6 @@ from gridbridge.batch import (
     load_submit_adapter,
     remote_job_script_writer,
 )
-from gridbridge.batch import (
-    remote_job_script_writer as home_job_id_translation,
-)
 from gridbridge.batch.batch_submission_outcome import ONE_HOP, JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
 from gridbridge.errors import GridbridgeError, OwnerBarredAtCluster, SshLoginRefused, UnmappableRequest
@@ -119,7 +116,7 @@ def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
     if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
-    return home_job_id_translation.home_job_id_commands_script(task.job, task.env["SGE_TASK_ID"])
+    return remote_job_script_writer.home_job_id_commands_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
