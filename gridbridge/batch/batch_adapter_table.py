@@ -4,8 +4,8 @@ An adapter is two modules: `submit` has the calls of the hot programs, `status` 
 has the abilities of every system and the optional ones that hot programs need; optional_adapter_protocols has
 the other abilities. Both files contain only annotations for mypy.
 
-`Where` is the value by which an adapter reaches a cluster: a GridEngineCell, an OarServer, or an
-EmbeddedFolder. If it has a `login`, the clients run by ssh as another account, which then owns the jobs;
+`Where` is the value by which an adapter reaches a cluster: a GridEngineCellAccess, an OarServerAccess, or an
+EmbeddedClusterAccess. If it has a `login`, the clients run by ssh as another account, which then owns the jobs;
 nothing else differs (shell/ssh.py).
 
 The systems differ, so these properties are not promised:
@@ -185,7 +185,7 @@ class CampaignArrayJobControl(Protocol[Where]):
 
 
 class StarterHomeTaskControl(Protocol[Where]):
-    """Controls a local task for its starter; fulfilled by the same module as JobSubmitter.
+    """Controls a local task for its starter; fulfilled by the same module as JobSubmissionAndControl.
 
     A job id may also be a task `12.3`. Only systems with this ability can have transfer queues.
     """

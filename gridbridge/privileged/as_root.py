@@ -152,7 +152,7 @@ def _is_nodes(host: str, path: str) -> bool:
 def _leads_to(host: str) -> frozenset[str]:
     """Return a host name's addresses by this host's name services; none if unknown.
 
-    Raises NameLookupFailed unless every name service says that the name does not exist: the
+    Raises NameLookupFailure unless every name service says that the name does not exist: the
     caller may block a name service, for instance by holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
@@ -171,7 +171,7 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
 def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
     """Return the text of a hosts file, with a host name added to gridbridge's block.
 
-    Raises RootRefusal if a line outside the block has the name or the address, or if the name
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name
     resolves to another address and so belongs to another machine. A qmaster rejects a host whose
     address resolves to another name. Host names ignore case (hosts(5)).
     """
@@ -194,7 +194,7 @@ def remove_name_from_hosts_file(text: str, host: str) -> str:
 def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return a hosts file's lines before, in and after gridbridge's block.
 
-    Raises RootRefusal for half a block.
+    Raises AsRootRequestRefusal for half a block.
     """
     lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:

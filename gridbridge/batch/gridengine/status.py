@@ -76,7 +76,7 @@ def query_cluster_snapshot(
 def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's final end by its id and account; None while it is unknown.
 
-    Raises ConflictingEnds if its accounting records contradict each other. qacct does not tell
+    Raises ConflictingRemoteJobEnds if its accounting records contradict each other. qacct does not tell
     parts of a parallel job from the whole, whose record comes last.
     """
     ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]

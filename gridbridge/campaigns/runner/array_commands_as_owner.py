@@ -167,7 +167,7 @@ def end(campaign: int) -> None:
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign on its owner's request; may be repeated.
 
-    CampaignRefusedByRoot if the owner has made no such request.
+    RootCampaignRefusal if the owner has made no such request.
     """
     _checked(privileged_helper_calls.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 

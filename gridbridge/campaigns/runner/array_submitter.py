@@ -36,7 +36,7 @@ class CampaignArrayCommands(Protocol):
         """Submit arrays of one campaign to one cluster, and release their tasks.
 
         Errors: PermanentArrayRefusal if the cluster will never accept an array,
-        CampaignRefusedByRoot if root will never accept it, ArrayTasksAlreadyInLedger if root's
+        RootCampaignRefusal if root will never accept it, ArrayTasksAlreadyInLedger if root's
         ledger has other tasks under its number.
         """
         ...

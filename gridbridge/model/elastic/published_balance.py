@@ -84,7 +84,7 @@ class PublishedPoolNodeCounters:
 class PublishedNewNodeRefusalCount:
     """The number of jobs for which the cluster does not grow, by one cause."""
 
-    cause: str  # the name of a BalanceRefusalCause, in lower case
+    cause: str  # the name of a NewNodeOrRemovalRefusalCause, in lower case
     jobs: int
 
 

@@ -278,7 +278,7 @@ class RemoteUsageService:
     def end(self, transfer: Transfer) -> JobEnd | None:
         """Return a remote job's end from its accounting records; None without a record.
 
-        Raises ConflictingEnds if the records disagree on the end.
+        Raises ConflictingRemoteJobEnds if the records disagree on the end.
         """
         if transfer.remote not in self.readers:
             return None
