@@ -141,7 +141,7 @@ def test_who_is_not_root_makes_no_balancer(
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
-    monkeypatch.setattr(setup_command.policy_file, "load_configuration", lambda _: None)
+    monkeypatch.setattr(setup_command.configuration_file, "load_configuration", lambda _: None)
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 
@@ -152,7 +152,7 @@ def test_who_is_not_root_makes_no_balancer(
 def test_an_unexpected_error_shows_its_place_only_with_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check_command.service, "check_site", lambda *_: 1 // 0)
+    monkeypatch.setattr(check_command, "check_site", lambda *_: 1 // 0)
 
     status = run(monkeypatch, "check")
 
@@ -214,7 +214,7 @@ def an_item(state: FindingSeverity) -> CheckReportItem:
 @pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 1), ("broken", 2)])
 def test_the_checks_exit_status_is_its_worst_item(state: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     report = CheckReport(items=(an_item(FindingSeverity(state)),), worst=FindingSeverity(state))
-    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
+    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
 
@@ -223,7 +223,7 @@ def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingSeverity.BROKEN),), worst=FindingSeverity.BROKEN)
-    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
+    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
     run(monkeypatch, "check")
 
@@ -243,8 +243,8 @@ def test_the_check_says_once_what_mends_several_items(
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
-    report = check_command.service.check_site(Clock(), str(wrong))
-    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
+    report = check_command.check_site(Clock(), str(wrong))
+    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
     status = run(monkeypatch, "check")
 
@@ -255,7 +255,7 @@ def test_the_check_says_once_what_mends_several_items(
 
 def test_the_check_as_json_has_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     report = CheckReport(items=(an_item(FindingSeverity.WARNING),), worst=FindingSeverity.WARNING)
-    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
+    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
     run(monkeypatch, "check", "--json")
 

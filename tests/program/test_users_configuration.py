@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kept").write_text(RIGHT)
     monkeypatch.setattr(configuration_in_force, "CONFIG", str(tmp_path / "there"))
     monkeypatch.setattr(configuration_in_force, "IN_FORCE", str(tmp_path / "kept"))
-    monkeypatch.setattr(configuration_in_force.file_trust, "required_trusted_file_owner", lambda: None)
+    monkeypatch.setattr(configuration_in_force.safe_files, "required_trusted_file_owner", lambda: None)
     return tmp_path
 
 
@@ -81,7 +81,7 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration_in_force.file_trust, "required_trusted_file_owner", lambda: 0)
+    monkeypatch.setattr(configuration_in_force.safe_files, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
         configuration_in_force.load_config_or_one_in_force(f"{here}/there")

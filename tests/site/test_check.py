@@ -118,7 +118,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(tmp_path: Path, monk
         asked.append(of_host)
         raise CommandFailed(("qconf",), 1, b"", b"silent")
 
-    monkeypatch.setattr(service, "read_home_setup", see_home)
+    monkeypatch.setattr(service, "read_home_queue_setup", see_home)
 
     found = [*service.collect_check_findings(configuration_file.load_configuration(str(path)), "", Clock())]
 

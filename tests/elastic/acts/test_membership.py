@@ -235,7 +235,7 @@ def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
-        host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: granted
+        host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
     )
 
     assert cell.look("n1").is_idle is is_idle
@@ -306,7 +306,7 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(mo
 def test_a_host_with_reserved_slots_is_not_idle(monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
     monkeypatch.setattr(
-        host_membership_and_tags.advance_reservations, "query_advance_reserved_slots", lambda _: {granted: 2}
+        host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: {granted: 2}
     )
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 

@@ -292,8 +292,8 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
-    note = Mock(wraps=balance_service.round_statistics.record_balancer_statistics)
-    monkeypatch.setattr(balance_service.round_statistics, "record_balancer_statistics", note)
+    note = Mock(wraps=balance_service.balancer_round_outputs.record_balancer_statistics)
+    monkeypatch.setattr(balance_service.balancer_round_outputs, "record_balancer_statistics", note)
     stats, there = tmp_path / "own.csv", list[bool]()
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))

@@ -54,8 +54,10 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
     seen = cell(instance(MASTER), queue)
     policy = configuration_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=((), ())),
-        patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=seen),
+        patch.object(
+            balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=((), ())
+        ),
+        patch.object(balance_situation_sources.balanced_cluster_queries, "parse_balance_situation", return_value=seen),
     ):
         return balance_situation_sources.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
 
@@ -111,8 +113,10 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=printed),
-        patch.object(balance_situation_sources.cell_queries, "parse_balance_situation", return_value=cell(queue)),
+        patch.object(balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=printed),
+        patch.object(
+            balance_situation_sources.balanced_cluster_queries, "parse_balance_situation", return_value=cell(queue)
+        ),
     ):
         balance_situation_sources.save_balancer_round_inputs(
             configuration_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
@@ -126,12 +130,14 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     with (
-        patch.object(balance_situation_sources.cell_queries, "query_raw_cell_status", return_value=printed),
+        patch.object(balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=printed),
         patch.object(
-            balance_situation_sources.cell_queries, "parse_balance_situation", return_value=cell(instance(MASTER))
+            balance_situation_sources.balanced_cluster_queries,
+            "parse_balance_situation",
+            return_value=cell(instance(MASTER)),
         ),
         patch.object(
-            balance_situation_sources.balancer_state_for_previews,
+            balance_situation_sources,
             "add_saved_balancer_state",
             lambda seen, _: replace(seen, watched=known),
         ),

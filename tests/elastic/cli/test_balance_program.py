@@ -275,7 +275,7 @@ def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "switch_process_to_account", lambda *_: None)
-    monkeypatch.setattr(service.service_process, "start_service_log_on_stderr", lambda _: None)
+    monkeypatch.setattr(service.service_cycle, "start_service_log_on_stderr", lambda _: None)
     with MomentaryPollerLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 

@@ -76,7 +76,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 ) -> None:
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance_preview.users_configuration, "load_config_with_home_cluster", lambda _: policy)
+    monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
 
@@ -88,9 +88,9 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance_preview.users_configuration, "load_config_with_home_cluster", lambda _: policy)
+    monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
-    monkeypatch.setattr(balance_preview.host_tags, "query_home_cluster_host_tags", lambda _: {})
+    monkeypatch.setattr(balance_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
     name = "alpha-n2"
     off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now)
 

@@ -91,7 +91,7 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
     monkeypatch.setattr(programs.local_host_facts, "uid_of_account", lambda _: ADMIN)
-    monkeypatch.setattr(programs.file_trust, "require_trusted_path", lambda path, *, owner: require(path, owner))
+    monkeypatch.setattr(programs.safe_files, "require_trusted_path", lambda path, *, owner: require(path, owner))
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])

@@ -29,7 +29,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root = Mock()
     monkeypatch.setattr(squeeze_preview, "drop_root_to_account", leave_root)
     monkeypatch.setattr(
-        squeeze_preview.observed_or_saved_cell,
+        squeeze_preview.balance_situation_sources,
         "observe_balanced_cluster",
         Mock(side_effect=ClusterStateUnknown("enough")),
     )
@@ -50,8 +50,8 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
     seen = balance_situation_sources.load_saved_balance_situation(str(tmp_path))
-    monkeypatch.setattr(squeeze_preview.observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
-    monkeypatch.setattr(squeeze_preview.host_tags, "query_home_cluster_host_tags", lambda _: {})
+    monkeypatch.setattr(squeeze_preview.balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(squeeze_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"
     path.write_text(f'{SITE}{power}[power.alpha-n1]\nprovider = "rack"\n')

@@ -37,7 +37,7 @@ NOBODY = 54321  # a uid that no account has
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
-    monkeypatch.setattr(order.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(order.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
     return lambda words: AsUserArrayArguments(words.split())
 
 

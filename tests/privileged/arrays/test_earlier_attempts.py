@@ -21,7 +21,7 @@ Asked = list[tuple[str, ...]]
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
     """Have each cluster's question answered in these words, and keep what was asked."""
-    monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
         words: Asked = []

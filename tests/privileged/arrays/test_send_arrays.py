@@ -73,7 +73,7 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(acting_as_owner, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster

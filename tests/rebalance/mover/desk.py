@@ -48,9 +48,7 @@ class Desk:
         monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
         monkeypatch.setattr(delegated_datasets, "list_dataset_delegations", self._let)
         monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
-        monkeypatch.setattr(
-            replica_reconciler.owner_dataset_wiring, "storage_areas_of_account", lambda _: self.site.areas
-        )
+        monkeypatch.setattr(replica_reconciler.owner_datasets, "storage_areas_of_account", lambda _: self.site.areas)
         monkeypatch.setattr(replica_reconciler.storage_area_access, "measure_whole_area", self._measure)
 
     @property

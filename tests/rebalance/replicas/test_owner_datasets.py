@@ -143,7 +143,7 @@ def test_the_original_is_read_once_at_most(
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
     monkeypatch.setattr(
-        owner_datasets.dataset_original_files,
+        owner_datasets.dataset_records_and_originals,
         "files_match_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )

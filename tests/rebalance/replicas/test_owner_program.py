@@ -36,9 +36,7 @@ from tests.rebalance.mover.areas import Site
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(
-        delegated_datasets.owner_dataset_wiring, "open_owner_datasets_silently", lambda _: site.datasets
-    )
+    monkeypatch.setattr(delegated_datasets.owner_datasets, "open_owner_datasets_silently", lambda _: site.datasets)
     for module in (delegated_datasets, dataset_report, owner_program):
         monkeypatch.setattr(module.users_configuration, "load_users_configuration", lambda _: (None, ""))
     return site

@@ -32,7 +32,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytes
         return SimpleNamespace(shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round)
 
     monkeypatch.setattr(poller_daemon, "build_transfer_service", build)
-    monkeypatch.setattr(poller_daemon.service_process, "set_log_level", lambda _: None)
+    monkeypatch.setattr(poller_daemon.service_cycle, "set_log_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
