@@ -17,7 +17,7 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.rebalance.replicas import storage_area_access as areas, dataset_original_files
+from gridbridge.rebalance.replicas import storage_area_access as areas, dataset_records_and_originals
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.rebalance.replicas.owner_replicas import ReplicaCopier, LocalOrSshFolder
 from gridbridge.rebalance.replicas.owner_replicas import copy_files_by_rsync
@@ -69,7 +69,7 @@ try:
     for number in range(files):
         script = f"head -c {megabytes // files}M /dev/urandom >{folder}/{number}"
         subprocess.run(script, shell=True, check=True)
-    original = dataset_original_files.checksum_original_files(folder)
+    original = dataset_records_and_originals.checksum_original_files(folder)
     dataset = Dataset(name="bench", path=folder, is_tree=True, files=files, wished=1,
                       size_bytes=original.size_bytes, sha256="")
     kinds = {"plain": plain, "carried": carried, "made": made}

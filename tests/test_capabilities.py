@@ -61,7 +61,7 @@ def test_the_import_contracts_name_each_capability(name: str) -> None:
 
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
     """A decision of another program could be kept, but not made again."""
-    journals = list(PACKAGE.rglob("*_journal.py"))
+    journals = [path for path in PACKAGE.glob("*/*/*.py") if "make_journal_entry(" in path.read_text()]
     replays = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
         for path in journals
@@ -70,7 +70,7 @@ def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
     }
 
     assert {f"{one.replay.__module__}.{one.replay.__name__}" for one in PROGRAMS.values()} == replays
-    assert len(replays) >= len(journals)
+    assert len(replays) >= len(journals) > 3
 
 
 def defined(path: Path) -> set[str]:

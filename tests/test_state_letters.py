@@ -13,7 +13,7 @@ STATES = ("local_state", "remote_state", "state", "states")
 LETTERS = "letters"  # of queues and jobs
 METHODS = ("startswith", "endswith", "partition", "split", "find", "index", "count", "strip")
 SETS = ("set", "frozenset", "issuperset", "issubset", "intersection", "isdisjoint")
-READERS = ("gridbridge.batch.qstat_state_letters", "gridbridge.batch.qstat_state_letters")
+READERS = ("gridbridge.batch.qstat_state_letters",)
 
 
 def looks(tree: ast.AST) -> Iterator[int]:
@@ -90,7 +90,7 @@ def test_no_module_but_an_adapter_looks_into_state_letters(path: Path) -> None:
         'keeper.states(home, job).startswith("d")',
         "one.remote_state[0]",
         "from gridbridge.batch.qstat_state_letters import parse_job_state_letters",
-        "from gridbridge.batch.gridengine import sge_state_letters as letters",
+        "from gridbridge.batch import qstat_state_letters as letters",
         "import gridbridge.batch.qstat_state_letters",
     ],
 )

@@ -13,9 +13,9 @@ from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.policy import (
     ClusterKind,
     ClusterSection,
+    JobClaimKind,
     JobEndPushKind,
     Policy,
-    RemoteJobClaimMechanism,
 )
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
@@ -149,8 +149,8 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
 
 def _claim(policy: Policy, cluster: ClusterSection) -> str:
     """Return the claim settings of a cluster for starters (model.transfer.claim)."""
-    if cluster.claim is not RemoteJobClaimMechanism.GRANT:
-        return "" if cluster.claim is RemoteJobClaimMechanism.NONE else cluster.claim.value
+    if cluster.claim is not JobClaimKind.GRANT:
+        return "" if cluster.claim is JobClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from gridbridge.config import campaigns, elastic, rebalance, site_and_clusters, transfer
+from gridbridge.config import campaigns, elastic, rebalance, site, transfer
 from gridbridge.config.section_parsing import (
     CapabilityConfigModule,
     SectionGroupOfOneName,
@@ -30,7 +30,7 @@ from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.shell import safe_files
 
-CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site_and_clusters, transfer, campaigns, elastic, rebalance)
+CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)
 GROUPS: Mapping[str, SectionGroupOfOneName] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )

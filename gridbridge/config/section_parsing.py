@@ -19,7 +19,7 @@ from gridbridge.model.key_settings import (
     OBJECT_NAME,
     ConfigTextFormat,
     QueueDefaultRequests,
-    RemoteAccountNames,
+    RemoteAccounts,
     config_key_description,
 )
 from gridbridge.model.policy import ClusterKind
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (RemoteAccountNames, QueueDefaultRequests)  # types of tables of texts within a section
+TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
@@ -364,7 +364,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
-    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccountNames
+    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):

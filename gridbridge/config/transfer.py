@@ -18,7 +18,7 @@ from gridbridge.config.section_parsing import (
     reset_section_to_defaults,
     subtable_or_empty,
 )
-from gridbridge.config.site_and_clusters import config_keys_of_cluster_kind
+from gridbridge.config.site import config_keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource

@@ -111,7 +111,7 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
     return about
 
 
-class RemoteAccountNames(dict[str, str]):
+class RemoteAccounts(dict[str, str]):
     """Remote accounts of people whose account has another name at a remote cluster."""
 
     def account_of(self, person: str) -> str:

@@ -30,7 +30,7 @@ from gridbridge.model.key_settings import (
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
-    RemoteAccountNames,
+    RemoteAccounts,
     setting,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
@@ -65,7 +65,7 @@ class JobEndPushKind(StrEnum):
     OAR = "oar"
 
 
-class RemoteJobClaimMechanism(StrEnum):
+class JobClaimKind(StrEnum):
     """The claim mechanism, which keeps the remote job of a recalled task from running."""
 
     NONE = "none"
@@ -89,17 +89,13 @@ class ClusterSection:
     spool_shared: bool = setting(False, "whether its nodes see the spool, to report ends of jobs")
     remote_spool_dir: str = setting(SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH)
     ssh: str = setting("", "the host of its programs, reached as each user", form=SSH_PLACE)
-    users: RemoteAccountNames = setting(
-        RemoteAccountNames(), "by ssh: accounts with another name there", form=LOGIN_NAME
-    )
+    users: RemoteAccounts = setting(RemoteAccounts(), "by ssh: accounts with another name there", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
     accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
     push: JobEndPushKind = setting(JobEndPushKind.NONE, "how it reports at once that a job ended there")
     push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
 
-    claim: RemoteJobClaimMechanism = setting(
-        RemoteJobClaimMechanism.NONE, "what lets waiting tasks come home while it does not answer"
-    )
+    claim: JobClaimKind = setting(JobClaimKind.NONE, "what lets waiting tasks come home while it does not answer")
     claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
     cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)

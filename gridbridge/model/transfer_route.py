@@ -6,10 +6,11 @@ configuration file.
 Only root writes gridbridge.toml, so `gridbridge check` alone judges mistakes in the file.
 """
 
-from collections.abc import Mapping
-
 from gridbridge.model import transfer_message
-from gridbridge.model.fixed_paths import PYTHON
+
+TYPE_CHECKING = False  # importing typing takes as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of every client program
 GRIDENGINE = "gridengine"  # cluster kind, also of an empty value
@@ -234,13 +235,15 @@ def decode_transfer_route(data: bytes) -> TransferRoute:
 TIMEOUT_S = 15.0
 
 
-def remote_cluster_access_of_person(section: Mapping[str, object], name: str, person: str) -> Away:
+def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, person: str) -> Away:
     """Return a remote cluster's access values for a person."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
     if section.get("kind") == EMBEDDED:
+        from gridbridge.model.fixed_paths import PYTHON  # only some programs need this import
+
         folder = str(section.get("folder", ""))
         return EmbeddedClusterAccess(path=folder, python=PYTHON, timeout_s=patience_s)
     if section.get("kind") == OAR:

@@ -14,7 +14,7 @@ from gridbridge.decisions.transfer.transfer_queue_admission import find_local_on
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
@@ -90,7 +90,7 @@ class ClusterObserver:
         where: Away,
         pace: ClusterQueryRateLimits,
         clock: Clock,
-        users: RemoteAccountNames | None = None,
+        users: RemoteAccounts | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -99,7 +99,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._clock = clock
-        self._users = users or RemoteAccountNames()
+        self._users = users or RemoteAccounts()
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()

@@ -5,12 +5,10 @@ Unprivileged users may use any file, since they gain no rights by it.
 """
 
 import os
-import pwd
 import stat
 from codecs import BOM_UTF8
 
 from gridbridge.errors import FileWritableByOthers, ParseError, StateError
-from gridbridge.shell.program_runs import quote_for_sh
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -272,6 +270,8 @@ def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> 
 
 def account_name_or_uid(uid: int) -> str:
     """Return an account's name, its number if it has no name."""
+    import pwd  # only advice to administrators needs it
+
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -285,5 +285,7 @@ def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
 
 
 def _word(path: str) -> str:
+    from gridbridge.shell.program_runs import quote_for_sh  # only advice to administrators needs it
+
     is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()
     return path if is_plain else quote_for_sh(path)

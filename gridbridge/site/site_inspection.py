@@ -19,7 +19,7 @@ from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
@@ -312,7 +312,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
+def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
     If a cluster lists users, only listed users have an account at the cluster.

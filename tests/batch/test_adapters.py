@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import REACHED
-from gridbridge.config.site_and_clusters import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.policy import ClusterKind
@@ -41,7 +41,7 @@ def comparisons(source: str) -> Iterator[str]:
 def names(code: ast.AST) -> set[str]:
     """Return the names and words in code, but a job end's way to be told, which is no kind."""
     nodes = tuple(ast.walk(code))
-    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("EndPushKind.")}
+    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("JobEndPushKind.")}
     return (
         {node.attr for node in nodes if isinstance(node, ast.Attribute) and id(node) not in pushes}
         | {node.id for node in nodes if isinstance(node, ast.Name)}

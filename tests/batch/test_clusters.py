@@ -14,7 +14,7 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccountNames
+from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccounts
 from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
@@ -43,7 +43,7 @@ RULES: dict[tuple[str, str], AnyRule] = {
 
 
 def a_policy(**more: object) -> Policy:
-    users = RemoteAccountNames({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    users = RemoteAccounts({"alice": "al_gamma", "gridbridge": "gb_gamma"})
     gamma = ClusterSection(kind=ClusterKind.OAR, ssh="far", users=users, push=JobEndPushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),

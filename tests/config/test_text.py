@@ -24,16 +24,16 @@ from gridbridge.model.key_settings import (
     SSH_PLACE,
     STATE_URL,
     QueueDefaultRequests,
-    RemoteAccountNames,
+    RemoteAccounts,
     config_key_description,
 )
 from gridbridge.model.policy import (
     MAX_PORT,
     ClusterKind,
     ClusterSection,
+    JobClaimKind,
     JobEndPushKind,
     Policy,
-    RemoteJobClaimMechanism,
 )
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
@@ -109,8 +109,8 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return TEXTS[known.form.right]
     if key.type is QueueDefaultRequests:  # what every cluster has, an OAR server, too
         return st.builds(QueueDefaultRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
-    if key.type is RemoteAccountNames:
-        return st.builds(RemoteAccountNames, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
+    if key.type is RemoteAccounts:
+        return st.builds(RemoteAccounts, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
 
 
@@ -152,12 +152,10 @@ CELL: dict[str, object] = {
     "folder": "",
 }
 USUAL = ClusterSection()
-HERE = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccountNames(), claim=RemoteJobClaimMechanism.NONE)
-SHARED = sections_of(
-    ClusterSection, **CELL, ssh="", users=RemoteAccountNames(), spool_shared=True, claim=RemoteJobClaimMechanism.FILE
-)
+HERE = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccounts(), claim=JobClaimKind.NONE)
+SHARED = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccounts(), spool_shared=True, claim=JobClaimKind.FILE)
 BY_SSH = sections_of(
-    ClusterSection, **{**CELL, "push": JobEndPushKind.NONE}, spool_shared=False, claim=RemoteJobClaimMechanism.NONE
+    ClusterSection, **{**CELL, "push": JobEndPushKind.NONE}, spool_shared=False, claim=JobClaimKind.NONE
 )
 OF_OAR = sections_of(
     ClusterSection,
@@ -170,7 +168,7 @@ OF_OAR = sections_of(
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
     push=st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.OAR]),
-    claim=RemoteJobClaimMechanism.NONE,
+    claim=JobClaimKind.NONE,
 )
 FOLDERS = sections_of(
     ClusterSection,
@@ -182,10 +180,10 @@ FOLDERS = sections_of(
     execd_port=0,
     binaries="",
     ssh="",
-    users=RemoteAccountNames(),
+    users=RemoteAccounts(),
     accounting="",
     push=JobEndPushKind.NONE,
-    claim=RemoteJobClaimMechanism.NONE,
+    claim=JobClaimKind.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site.service_fault_findings import find_unreloadable_changes
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
@@ -65,7 +65,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
 
 def by_ssh(**accounts: str) -> Policy:
-    far = ClusterSection(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccountNames(accounts))
+    far = ClusterSection(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccounts(accounts))
     return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 
-USERS = RemoteAccountNames(alice="al", bob="carol")
+USERS = RemoteAccounts(alice="al", bob="carol")
 
 
 @pytest.mark.parametrize(

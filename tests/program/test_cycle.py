@@ -340,7 +340,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 @pytest.mark.parametrize("acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"])
 def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(tmp_path: Path, acts: str) -> None:
     log, path = tmp_path / "balance.log", str(tmp_path / "lock")
-    program = f"from gridbridge.program import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
+    program = f"from gridbridge.program import service_cycle; PATH, NAME = {path!r}, 'p'; service_cycle.{acts}"
     with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"True\n"

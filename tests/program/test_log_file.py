@@ -23,7 +23,7 @@ for line in sys.stdin:
 SERVICE = """
 import logging, os, sys
 from types import SimpleNamespace
-from gridbridge.program import service_process as process
+from gridbridge.program import service_cycle as process
 process.start_service_log_on_stderr(SimpleNamespace(site=SimpleNamespace(log_level="info")))
 os.rename(sys.argv[1], f"{sys.argv[1]}.1")
 logging.info("event=second")

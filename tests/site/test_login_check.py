@@ -6,7 +6,7 @@ import pwd
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import site_inspection
@@ -15,14 +15,14 @@ from gridbridge.site import site_inspection
 @pytest.mark.parametrize(
     ("users", "tried"),
     [
-        (RemoteAccountNames(alice="al_delta", gridbridge="gb_delta"), []),
-        (RemoteAccountNames(alice="al_delta", carol="carol"), ["carol"]),
-        (RemoteAccountNames(gridbridge="gb_delta"), ["carol"]),
+        (RemoteAccounts(alice="al_delta", gridbridge="gb_delta"), []),
+        (RemoteAccounts(alice="al_delta", carol="carol"), ["carol"]),
+        (RemoteAccounts(gridbridge="gb_delta"), ["carol"]),
     ],
     ids=["others are named", "named", "nobody is named"],
 )
 def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
-    users: RemoteAccountNames, tried: list[str], monkeypatch: pytest.MonkeyPatch
+    users: RemoteAccounts, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise GridbridgeError("no")

@@ -53,7 +53,8 @@ import sys
 from datetime import UTC, datetime
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.state_file import StateFile, state_file as file
+from gridbridge.state.state_file import StateFile
+from gridbridge.state import state_file as file
 from gridbridge.transfer.store.transfer_rows import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
@@ -171,8 +172,8 @@ def test_no_part_for_another_database_is_loaded() -> None:
     """SQLAlchemy's for PostgreSQL takes as long as a command's own modules."""
     program = """
 import importlib, pkgutil, sys
-from gridbridge.state import database
-for module in pkgutil.walk_packages(database.__path__, "gridbridge.state.state_file."):
+from gridbridge import state
+for module in pkgutil.iter_modules(state.__path__, "gridbridge.state."):
     importlib.import_module(module.name)
 print("sqlalchemy.dialects.postgresql" in sys.modules)
 """

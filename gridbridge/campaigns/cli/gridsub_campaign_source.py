@@ -20,7 +20,7 @@ from gridbridge.campaigns.submission.jdl_and_task_files import FILE_BYTES, is_js
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import PARAMETERS
 from gridbridge.cli import output_and_errors
-from gridbridge.config.site_and_clusters import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl

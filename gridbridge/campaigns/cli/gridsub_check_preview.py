@@ -13,7 +13,7 @@ from gridbridge.campaigns.store import (
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
-from gridbridge.config.site_and_clusters import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError

@@ -13,13 +13,13 @@ from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
     QueueJobAndUserRestrictions,
 )
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
 from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 
-def why_cluster_refuses_owner(owner: str, users: RemoteAccountNames, account: str, section: str) -> str:
+def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
     """Return the reason why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:

@@ -284,7 +284,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     def unanswered(*_: object, **__: object) -> None:
         raise campaign_client.RunnerAnswerTimeout(campaign_client.UNANSWERED)
 
-    for name in ("submit_campaign", "request_runner_answer"):
+    for name in ("submit_campaign", "ask_runner_to_act_on_campaigns", "send_request_to_runner"):
         monkeypatch.setattr(campaign_client, name, unanswered)
 
     done = CliRunner().invoke(command, words, standalone_mode=False)

@@ -18,7 +18,13 @@ from gridbridge.site.cli import replay_command as service
 from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
-from tests.decisions.transfer.test_transfer_policy import POLICY, a_situation, a_transfer, plan_transfers, second
+from tests.decisions.transfer.test_transfer_policy import (
+    POLICY,
+    a_situation,
+    a_transfer,
+    second,
+    update_and_plan_transfers,
+)
 
 FIGURES = BalancePlanFigures(
     nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0, unchanged_s=None
@@ -44,7 +50,9 @@ def database(config: Path) -> StateFile:
     database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
-    entry = TransferPlanJournal().entry(transfers, situation, POLICY, plan_transfers(transfers, situation, POLICY))
+    entry = TransferPlanJournal().entry(
+        transfers, situation, POLICY, update_and_plan_transfers(transfers, situation, POLICY)
+    )
     assert entry
     DecisionJournal(database).keep(entry)
     return database

@@ -129,8 +129,8 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        "home_job_id_translation as h; h.home_id_stand_ins_script(7, '1')",
-        "remote_job_claim_script as c; c.remote_job_claim_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
+        "remote_job_script_writer as h; h.home_job_id_commands_script(7, '1')",
+        "remote_job_claim_script as c; c.remote_job_claim_shell_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
     ],
 )
 def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
@@ -141,9 +141,9 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 @pytest.mark.parametrize(
     ("away", "other"),
     [
-        ("GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
-        ("OarServer(timeout_s=1)", "gridengine"),
-        ("EmbeddedFolder(path='', python='', timeout_s=1)", "gridengine"),
+        ("GridEngineCellAccess(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
+        ("OarServerAccess(timeout_s=1)", "gridengine"),
+        ("EmbeddedClusterAccess(path='', python='', timeout_s=1)", "gridengine"),
     ],
     ids=["gridengine", "oar", "embedded"],
 )

@@ -12,7 +12,7 @@ from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
     QueueJobAndUserRestrictions,
 )
-from gridbridge.model.key_settings import RemoteAccountNames
+from gridbridge.model.key_settings import RemoteAccounts
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))
 
@@ -26,14 +26,14 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> JobRequestAndS
 @pytest.mark.parametrize(
     ("users", "owner", "is_refused"),
     [
-        (RemoteAccountNames(), "carol", False),
-        (RemoteAccountNames(gridbridge="gb_delta"), "carol", False),
-        (RemoteAccountNames(alice="al_delta"), "carol", True),
-        (RemoteAccountNames(carol="carol", alice="al_delta"), "carol", False),
+        (RemoteAccounts(), "carol", False),
+        (RemoteAccounts(gridbridge="gb_delta"), "carol", False),
+        (RemoteAccounts(alice="al_delta"), "carol", True),
+        (RemoteAccounts(carol="carol", alice="al_delta"), "carol", False),
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
-def test_only_people_who_are_named_may_use_a_queue(users: RemoteAccountNames, owner: str, is_refused: bool) -> None:
+def test_only_people_who_are_named_may_use_a_queue(users: RemoteAccounts, owner: str, is_refused: bool) -> None:
     assert bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
 
 

@@ -18,8 +18,8 @@ from gridbridge.model.policy import (
     MAX_PORT,
     ClusterKind,
     ClusterSection,
+    JobClaimKind,
     JobEndPushKind,
-    RemoteJobClaimMechanism,
 )
 from gridbridge.model.site.site_section import SiteSection
 
@@ -133,15 +133,15 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim without the shared file or the connection that it needs."""
-    claim = cluster.get("claim", RemoteJobClaimMechanism.NONE)
-    if claim not in (RemoteJobClaimMechanism.FILE, RemoteJobClaimMechanism.GRANT):
+    claim = cluster.get("claim", JobClaimKind.NONE)
+    if claim not in (JobClaimKind.FILE, JobClaimKind.GRANT):
         return
     if is_local or not config_keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {batch_system_of_cluster_section(cluster)}"
         yield f"claim{ConfigKeyProblem(claim, wrong, 'none: it is always reached')}"
-    elif claim == RemoteJobClaimMechanism.FILE and cluster.get("spool_shared") is not True:
+    elif claim == JobClaimKind.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
         yield f"claim{ConfigKeyProblem(claim, 'without a shared spool', right)}"
-    elif claim == RemoteJobClaimMechanism.GRANT and not cluster.get("ssh"):
+    elif claim == JobClaimKind.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
         yield f"claim{ConfigKeyProblem(claim, 'without ssh', right)}"
