@@ -53,11 +53,11 @@ RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
-    *("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp"),
+    *("campaigns/runner/", "campaigns/store/camp"),
     *("campaigns/store/campaign_files", "campaigns/store/campaign_file_verification", "campaigns/store/campaign_inbox"),
 )
 NIKITAS = (
-    *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
+    *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/runner/array_commands_as_owner"),
     *(
         "campaigns/store/campaign_task_rows",
         "campaigns/nikita/nikita_queries",
@@ -69,8 +69,9 @@ MOVERS = (
     *("rebalance/mover/", "rebalance/replicas/", "rebalance/store/", "transfer/store/transfer_rows"),
     "campaigns/store/campaign_task_rows",
 )
-MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
-OWNERS = ("privileged/arrays/", "privileged/acting_as_owner", "campaigns/store/root_ledger", "gridengine/submit")
+MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
+ARRAYS = ("as_user_array", "campaign_", "new_attempt", "send_arrays", "acting_as_owner")
+OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"

@@ -26,12 +26,12 @@ provider = "lab"
 """
 CALLS = """\
 import dataclasses, json, sys
-from gridbridge.config import policy_file
+from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 
 settings, calls = sys.argv[1], json.loads(sys.argv[2])
-policy = policy_file.parse_configuration("FILE", settings.encode())
+policy = configuration_file.parse_configuration("FILE", settings.encode())
 provider = make_provider_of_pool(policy, "small")
 for verb, *words in calls:
     try:

@@ -29,7 +29,8 @@ DELETE = {
     "looked at": "batch/oar/submit.py:delete_array",
     "not told": "privileged/as_user_array_verbs.py:_leave",
 }
-FILES = "privileged/arrays/,privileged/acting_as_owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
+FILES = "privileged/as_user_array,privileged/campaign_,privileged/new_attempt,privileged/send_arrays,"
+FILES += "privileged/acting_as_owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"
