@@ -33,7 +33,6 @@ from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import site as gridengine_site
-from gridbridge.batch.gridengine import status as gridengine_records
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
@@ -41,7 +40,6 @@ from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
 from gridbridge.batch.oar import oar_demand
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import site as oar_site
-from gridbridge.batch.oar import status as oar_ends
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -333,7 +331,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     watches=client_commands,
     recalls=gridengine_submit,
     tells_accounts=gridengine_submit,
-    accounts=gridengine_records,
+    accounts=gridengine_status,
     array_ends=gridengine_status,
     shows_requests=gridengine_tools,
     alters=gridengine_tools,
@@ -349,7 +347,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     answers=oar_site,
     explains=oar_site,
     sets_up=oar_site,
-    listens=oar_ends,
+    listens=oar_status,
     array_ends=oar_status,
     keeps_tags=oar_nodes,
     shows_demand=oar_demand,
