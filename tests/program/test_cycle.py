@@ -24,7 +24,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UNREACHED = CommandFailed(("qstat",), 1, stderr=b"unable to contact qmaster")

@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.subscriptions import CampaignNotification, Notif
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from gridbridge.state.state_file import StateFile
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
 MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}

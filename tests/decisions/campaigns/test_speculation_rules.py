@@ -39,7 +39,7 @@ from gridbridge.model.campaigns.speculation import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
+from tests.decisions.campaigns.test_event_rules import NOON, SWEEP, event
 
 S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED
 LIVES, COPY, LOST = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY, TaskAttemptOutcome.SITE_FAULT)

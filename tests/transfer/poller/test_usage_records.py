@@ -24,7 +24,7 @@ from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.store import usage_rows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 from tests.states import job_state
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"

@@ -16,7 +16,7 @@ import pytest
 
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, ExecdRequestLineBuffer, HostLoadSensor
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 from tests.shell.holders import a_holder
 
 EMPTY = b"begin\nend\n"

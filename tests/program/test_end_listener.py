@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from gridbridge.program.pushed_job_ends import OarJobEndListener
 from gridbridge.shell.retry import poll_until
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 
 
 def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ClusterCapacityForCampaigns,
     TaskCountByExclusions,
 )
-from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
+from tests.decisions.campaigns.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})

@@ -17,7 +17,7 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
-SEVERAL = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml").read_bytes()
+SEVERAL = (Path(__file__).parents[1] / "golden" / "gridengine-8.1.9" / "job-several.xml").read_bytes()
 ALTERED, DEFERRED = map(int, re.findall(rb"<JB_job_number>(\d+)", SEVERAL))
 GONE = 99999
 OURS = b"<JB_execution_time>2051222400</JB_execution_time>"

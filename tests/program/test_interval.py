@@ -19,7 +19,7 @@ from gridbridge.program.cluster_observer import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.cluster_query_tables import decode_cluster_snapshot
-from tests.program.work.test_threads import without_room
+from tests.program.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOWHERE = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)

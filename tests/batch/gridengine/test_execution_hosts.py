@@ -16,7 +16,7 @@ from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9"
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
 TRANSFERRING = b"<slots_used>0</slots_used>", b"<slots_used>1</slots_used>"
 RESERVED = b"<slots_resv>0</slots_resv>", b"<slots_resv>2</slots_resv>"
