@@ -16,8 +16,8 @@ import pytest
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import RemoteUsageRows
+from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
 

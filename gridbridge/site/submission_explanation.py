@@ -31,7 +31,7 @@ from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import transfer_queue_setup
 from gridbridge.site.cluster_draining import require_queue_to_cluster
-from gridbridge.transfer.remote_tools.owner_remote_job_access import require_job_request_reader
+from gridbridge.transfer.cli.owner_remote_job_access import require_job_request_reader
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
     read_names_offered_by_cluster,

@@ -66,7 +66,7 @@ NIKITAS = (
     ),
 )
 MOVERS = (
-    *("rebalance/mover/", "rebalance/replicas/", "rebalance/store/", "transfer/store/transfer_rows"),
+    *("rebalance/mover/", "rebalance/replicas/", "rebalance/rebalance_tables", "transfer/transfer_rows"),
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")

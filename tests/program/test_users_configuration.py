@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.errors import ConfigError
 from gridbridge.program import configuration_in_force, status_and_why_reports
-from gridbridge.transfer.remote_tools import qacct_remote, qstat_remote
+from gridbridge.transfer.cli import qacct_remote, qstat_remote
 
 RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
 WRONG = RIGHT.replace("[site]", "[sit]")

@@ -27,8 +27,8 @@ from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOut
 from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.decision_journal import JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import RemoteUsageRows
+from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]

@@ -20,7 +20,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations, state_file
 from gridbridge.state.state_file import HEAD, StateFile, alembic_config
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
 MIGRATIONS = migrations.__path__[0]
@@ -55,7 +55,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations
 from gridbridge.state.state_file import StateFile
 from gridbridge.state import state_file as file
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
                record="", wake="", rerun="", created_at=noon, updated_at=noon)

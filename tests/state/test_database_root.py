@@ -11,7 +11,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
 

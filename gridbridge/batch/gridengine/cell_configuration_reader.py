@@ -17,9 +17,9 @@ from gridbridge.batch.gridengine.parse import (
     count_tasks_in_ranges,
     for_each_listed_job_and_queue,
     parse_array_concurrency_limits,
+    parse_short_xml,
     parse_unix_groups_and_ckpts,
 )
-from gridbridge.batch.gridengine.parse.qstat_xml import parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import CommandFailed, ParseError

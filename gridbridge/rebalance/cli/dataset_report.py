@@ -24,9 +24,9 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
+from gridbridge.rebalance.rebalance_tables import ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
 from gridbridge.state.state_file import StateFile
 
 

@@ -43,13 +43,13 @@ from gridbridge.model.transfer.transfers_and_actions import (
 )
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
+from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
-from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
+from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
 
 SILENT_S = 300.0  # until a silent cluster without a transfer queue counts as lost
 

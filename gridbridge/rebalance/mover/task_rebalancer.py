@@ -38,11 +38,11 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     why_not_rebalanced_now,
 )
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
-from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
+from gridbridge.rebalance.rebalance_tables import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TaskMoveRows
+from gridbridge.transfer.transfer_rows import TaskMoveRows
 
 KEPT = timedelta(days=7)  # how long moves are recorded, unless a pause is longer
 WHERE = "tasks at clusters"

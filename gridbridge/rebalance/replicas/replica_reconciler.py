@@ -31,13 +31,13 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
+from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas import delegated_datasets as owners
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
     OwnerFairReplicaActQueue,
     owner_of_replica_act,
 )
-from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock

@@ -33,7 +33,7 @@ from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json
 from gridbridge.state.published_json import to_json_types
-from gridbridge.transfer.remote_tools.owner_remote_job_access import LIMIT_S
+from gridbridge.transfer.cli.owner_remote_job_access import LIMIT_S
 
 
 class HomeBatchSystemSilent(GridbridgeError):

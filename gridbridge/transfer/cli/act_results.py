@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output_and_errors
-from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteJobActResult
+from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActResult
 
 NOT_DONE = 1
 

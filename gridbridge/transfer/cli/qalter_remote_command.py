@@ -7,8 +7,8 @@ import click
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
+from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
-from gridbridge.transfer.remote_tools import owner_remote_job_access, qalter_and_qdel_remote
 
 OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
 INSTEAD = {  # hint for each qalter option that qalter_remote lacks

@@ -4,8 +4,8 @@ import click
 
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
+from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
-from gridbridge.transfer.remote_tools import owner_remote_job_access, qalter_and_qdel_remote
 
 PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
 

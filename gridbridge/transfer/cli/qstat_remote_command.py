@@ -16,9 +16,9 @@ from gridbridge.cli.command_groups_and_options import (
 from gridbridge.model.published_status_and_reports import TransferAndAwaitedEvent
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
-from gridbridge.transfer.remote_tools import owner_remote_job_access
-from gridbridge.transfer.remote_tools import qstat_remote as service
-from gridbridge.transfer.remote_tools.qstat_remote import TaskWithRemoteMessages, TransferFilter
+from gridbridge.transfer.cli import owner_remote_job_access
+from gridbridge.transfer.cli import qstat_remote as service
+from gridbridge.transfer.cli.qstat_remote import TaskWithRemoteMessages, TransferFilter
 from gridbridge.transfer.starter.local_task import own_login_name
 
 UNKNOWN = 1

@@ -35,7 +35,7 @@ from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 
 
 class VerdictFilesAndStarterFifos:

@@ -43,7 +43,7 @@ from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 
 RESTORE_AFTER_S = 60.0
 RESTORED_WHY = "its guard was removed by hand"

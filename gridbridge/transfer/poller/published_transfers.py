@@ -52,7 +52,7 @@ from gridbridge.state import (
     published_json,
 )
 from gridbridge.state.published_files import publish_file
-from gridbridge.transfer.store import usage_rows
+from gridbridge.transfer import usage_rows
 
 MOST_RECORDS = 1000  # largest number of usage records published for one task
 

@@ -31,8 +31,8 @@ from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import RemoteUsageRows
+from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.usage_rows import RemoteUsageRows
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader

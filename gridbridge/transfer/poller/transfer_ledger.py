@@ -26,7 +26,7 @@ from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, Withhe
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 
 UNSHOWN = timedelta(minutes=1)  # longest time between a transfer's close and its publication
 

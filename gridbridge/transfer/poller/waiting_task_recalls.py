@@ -41,7 +41,7 @@ from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
+from gridbridge.transfer.transfer_rows import TaskMoveRows as Kept
 
 HEED_S = 60.0  # time after which a recall request that no starter carries out is withdrawn
 AGAIN_S = 60.0  # first pause before the next recall of a task that could not run at home

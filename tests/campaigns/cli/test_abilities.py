@@ -7,9 +7,9 @@ import pytest
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.program.status_and_why_reports import job_owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
-from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteJobActNotDone
-from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_home_remote_accounting
-from gridbridge.transfer.remote_tools.qalter_and_qdel_remote import require_job_alterer
+from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone
+from gridbridge.transfer.cli.qacct_remote import NoAccountedJob, read_home_remote_accounting
+from gridbridge.transfer.cli.qalter_and_qdel_remote import require_job_alterer
 from tests.shown import NOW, publish, shown
 
 EMBEDDED = """[site]

@@ -48,11 +48,11 @@ from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observe
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
+from gridbridge.rebalance.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
+from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -14,11 +14,11 @@ from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplic
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
+from gridbridge.rebalance.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas import owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
-from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state.state_file import StateFile

@@ -14,11 +14,11 @@ from gridbridge.cli import output_and_errors
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
+from gridbridge.transfer.cli.qacct_remote import HomeAndRemoteAccounting
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
 from gridbridge.transfer.cli.qdel_remote_command import qdel_remote
 from gridbridge.transfer.cli.qstat_remote_command import qstat_remote
-from gridbridge.transfer.remote_tools.qacct_remote import HomeAndRemoteAccounting
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")

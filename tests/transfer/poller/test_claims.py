@@ -33,7 +33,7 @@ from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller import remote_job_claims
 from gridbridge.transfer.poller.leftover_removal import SWEEP_S
 from gridbridge.transfer.poller.remote_job_claims import GRANTS
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD

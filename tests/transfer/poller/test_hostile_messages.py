@@ -36,7 +36,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.starter_messages import PREMATURE_OF_UID
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD, without_account
 
 ALICE, BOB = without_account(2)

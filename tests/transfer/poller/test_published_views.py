@@ -34,7 +34,7 @@ from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.states import job_state
 
 NOW = datetime.now(UTC)

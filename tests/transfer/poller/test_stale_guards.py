@@ -16,7 +16,7 @@ from gridbridge.model.transfer_message import TransferMessage, TransferMessageKi
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine

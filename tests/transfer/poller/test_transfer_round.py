@@ -46,7 +46,7 @@ from gridbridge.transfer.poller.poller_daemon import _clusters, _unfinished
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 

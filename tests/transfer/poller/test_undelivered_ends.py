@@ -9,7 +9,7 @@ from gridbridge.model.transfer.transfers_and_actions import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)

@@ -19,11 +19,11 @@ from gridbridge.model.transfer_message import StarterPhase, TransferMessage, Tra
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer import usage_rows
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
-from gridbridge.transfer.store import usage_rows
-from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import RemoteUsageRows
+from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.usage_rows import RemoteUsageRows
 from tests.program.test_threads import without_room
 from tests.states import job_state
 

@@ -24,7 +24,7 @@ from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import configuration_in_force
-from gridbridge.transfer.remote_tools.owner_remote_job_access import (
+from gridbridge.transfer.cli.owner_remote_job_access import (
     RemoteJobActNotDone,
     RemoteJobActResult,
     RemoteJobGone,

@@ -22,7 +22,7 @@ from gridbridge.model.published_status_and_reports import (
 from gridbridge.model.states import JobState
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json
-from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
+from gridbridge.transfer.cli.owner_remote_job_access import reach_cluster_as_caller
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"

@@ -27,8 +27,8 @@ from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_loca
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json
+from gridbridge.transfer import usage_rows as accounts
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
-from gridbridge.transfer.store import usage_rows as accounts
 
 ANYBODY = "*"
 

@@ -1,1 +1,0 @@
-"""Stored records of moves and datasets."""

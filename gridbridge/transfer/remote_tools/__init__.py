@@ -1,1 +1,0 @@
-"""The commands about remote jobs, without their options and output."""

@@ -1,1 +1,0 @@
-"""Database tables and shared files of transfers."""
