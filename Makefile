@@ -34,6 +34,13 @@ $(VENV)/ready: setup.cfg
 	$(BIN)/pip install --quiet --editable '.[test,check,docs]'
 	touch $@
 
+OF := # a folder of the package: `make check OF=campaigns` runs its unit tests alone
+ifneq (,$(OF))
+ifeq (,$(wildcard tests/$(OF)/))
+$(error OF='$(OF)': no folder of tests; expected one of $(notdir $(patsubst %/__init__.py,%,$(wildcard gridbridge/*/__init__.py))))
+endif
+endif
+
 check: $(VENV)/ready ## format, lint, types, import contracts, unit tests
 	@$(SIDE_BY_SIDE) static units
 
@@ -46,7 +53,7 @@ static: $(VENV)/ready
 
 UNITS = -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
 units: $(VENV)/ready
-	$(call stage,check) $(UNITS)
+	$(call stage,check) $(UNITS) $(if $(OF),$(wildcard tests/$(OF) tests/decisions/$(OF) tests/model/$(OF)))
 
 units-elsewhere: $(VENV)/ready # as on a machine with other accounts, locale, umask, time zone, hostname and folder
 	tools/elsewhere $(BIN)/python -m pytest -q --junitxml=$(JUNIT)/check.xml $(AGAIN) $(UNITS)

@@ -31,3 +31,17 @@ def test_a_part_that_the_demo_does_not_have_is_refused_before_anything_is_built(
     assert shown.returncode == 2
     assert shown.stdout == ""
     assert f"PART='{part}': not a part of the demo; expected one of transfer" in shown.stderr
+
+
+def test_a_check_of_one_folder_runs_its_unit_tests_alone() -> None:
+    shown = make("units", "OF=campaigns")
+
+    assert shown.returncode == 0
+    assert shown.stdout.rstrip().endswith("tests/campaigns tests/decisions/campaigns tests/model/campaigns")
+
+
+def test_a_folder_without_tests_is_refused() -> None:
+    shown = make("check", "OF=campaign")
+
+    assert shown.returncode == 2
+    assert "OF='campaign': no folder of tests; expected one of batch campaigns" in shown.stderr
