@@ -204,8 +204,10 @@ def read_load_values_and_freshness(
     Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
     invalid file.
     """
+    from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # only the sensor needs it
+
     taken_at, stale_s, values = parse_load_values_file(path, owner)
-    return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
+    return values, stale_s, bool(values) and are_load_values_fresh(now - taken_at, stale_s)
 
 
 def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:

@@ -19,6 +19,7 @@ from typing import NoReturn
 from gridbridge.batch.embedded import living_job_processes
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.decisions.transfer.transfer_queue_closing import closing_load_value
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.program_runs import run_program
@@ -220,21 +221,15 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     """
     queues = [queue for queue in database.queues() if database.first_for(queue)]
     values = _load_values(queues[0].methods) if queues else {}
-    return frozenset(queue.name for queue in queues if _is_open(queue, values))
+    return frozenset(
+        queue.name for queue in queues if not closing_load_value(values, queue.remote, queue.pending_limit)
+    )
 
 
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Call the load sensor of the queue that a job runs in, and ignore its values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)
-
-
-def _is_open(queue: EmbeddedTransferQueue, values: dict[str, str]) -> bool:
-    """Say whether the load values are within the thresholds that setup gives such a queue."""
-    prefix = f"gb_{queue.remote.replace('-', '_')}"
-    if values.get(f"{prefix}_up") != "1":
-        return False
-    return not queue.pending_limit or int(values[f"{prefix}_pending"]) < queue.pending_limit
 
 
 def _load_values(methods: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
 from gridbridge.model.policy import ClusterKind, Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -90,7 +91,7 @@ def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
     if poller.is_running is False:
         words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
         return _stopped(f"not running{words}", right, policy)
-    if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
+    if poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s):
         return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
@@ -315,7 +316,7 @@ def embedded_site_findings(
 
 
 def _embedded_poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
-    if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
+    if poller.age_s is not None and are_load_values_fresh(poller.age_s, stale_s):
         return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
     actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
     return _broken("poller", actual, f"values no older than {stale_s:g} s", START)

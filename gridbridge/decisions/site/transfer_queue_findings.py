@@ -14,6 +14,7 @@ from gridbridge.decisions.site.transfer_queue_prerequisites import (
     new_queue_complex_values,
     queue_user_list_findings,
 )
+from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
 from gridbridge.model.fixed_paths import CONFIG, METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -37,6 +38,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
+from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 
 SEQ_NO = 100
@@ -71,8 +73,9 @@ def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
 def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
     """Return a queue's slots on a host and its pending limit; None: not set."""
     slots = parse_qconf_values_by_host(queue.get("slots", "")).on(host, ())
-    limits, prefix = (parse_qconf_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}")
-    limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
+    limits = parse_qconf_pairs(queue.get("load_thresholds", ""))
+    up, pending = (load_value_complex_attribute(remote, value) for value in (UP, PENDING))
+    limit = limits.get(pending, "0" if up in limits else "")
     return (int(slots) if slots.isdecimal() and int(slots) else None, int(limit) if limit.isdecimal() else None)
 
 
@@ -83,7 +86,7 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
     return {
         "hostlist": request.host,
         "seq_no": _seq_no(situation),
-        "load_thresholds": transfer_queue_load_thresholds(request),
+        "load_thresholds": transfer_queue_load_thresholds(request.remote, request.pending_limit),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
         "rerun": "TRUE",
@@ -94,13 +97,6 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
         "notify": "00:01:00",
         **{f"{hardness}_{limit}": "INFINITY" for limit in LIMITS for hardness in "sh"},
     }
-
-
-def transfer_queue_load_thresholds(request: WantedTransferQueue) -> str:
-    """Return the load thresholds without np_load_avg: transferred jobs use no CPU."""
-    limit = request.pending_limit
-    pending = f",{request.prefix}_pending={limit}" if limit else ""
-    return f"{request.prefix}_up=false{pending}"
 
 
 def _seq_no(situation: TransferSetupSituation) -> str:
@@ -140,7 +136,10 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
-    slots, closed_by = number_with_noun(request.slots, "slot"), transfer_queue_load_thresholds(request)
+    slots, closed_by = (
+        number_with_noun(request.slots, "slot"),
+        transfer_queue_load_thresholds(request.remote, request.pending_limit),
+    )
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
     return CheckFinding(
         item=f"queue {request.queue}",

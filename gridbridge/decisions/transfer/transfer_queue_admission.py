@@ -4,10 +4,9 @@ A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever wi
 """
 
 from collections.abc import Container, Iterable, Set
-from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import (
     JobRequestAndSubmitOptions,
@@ -16,7 +15,6 @@ from gridbridge.model.jobs_and_accounting import (
 from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
-from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 
 def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
@@ -60,19 +58,6 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
 def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
     """Say whether a parallel environment matches a name or pattern (sge_types(1))."""
     return any(fnmatchcase(name, pattern) for name in environments)
-
-
-def remote_cluster_load_values(
-    remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
-) -> dict[str, str]:
-    """Return the load values that the sensor reports about a remote cluster.
-
-    All names are present (model.transfer.load_values). A stale snapshot closes the queues.
-    """
-    values = CLOSED
-    if remote is not None and now - remote.taken_at <= stale:
-        values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
-    return {load_value_complex_attribute(cluster, key): value for key, value in values.items()}
 
 
 def find_local_only_queues(

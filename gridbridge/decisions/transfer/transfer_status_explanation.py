@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, closing_load_value
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.published_status_and_reports import (
     ClusterStatusReport,
@@ -24,6 +25,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
+from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -158,20 +160,21 @@ def _why_closed(
 
 def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Name the load value that closes a transfer queue; '' for an open queue."""
-    if shown.load is None or now - shown.load.taken_at > shown.load.stale:
+    load = shown.load
+    if load is None or not are_load_values_fresh((now - load.taken_at).total_seconds(), load.stale.total_seconds()):
         return "its load values are too old"
     if shown.service and shown.service.full:
         return shown.service.full
     if why := describe_cluster_drain(route.cluster, shown, now):
         return why
-    prefix = f"gb_{route.cluster.replace('-', '_')}"
-    if shown.load.values.get(f"{prefix}_up") != "1":
+    closed_by = closing_load_value(load.values, route.cluster, route.pending_limit)
+    if closed_by == UP:
         quiet = describe_cluster_silence(shown.clusters.get(route.cluster), now)
         failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)
         return failed or f"{route.cluster} {quiet or 'is silent'}"
-    pending = int(shown.load.values.get(f"{prefix}_pending", 0))
-    if pending >= route.pending_limit:
-        waiting = number_with_noun(pending, "job waits", "jobs wait")
+    if closed_by == PENDING:
+        pending = load.values[load_value_complex_attribute(route.cluster, PENDING)]
+        waiting = number_with_noun(int(pending), "job waits", "jobs wait")
         return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
     return ""
 

@@ -20,6 +20,7 @@ from gridbridge.decisions.site import (
 )
 from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -177,7 +178,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         yield transfer_queue_findings.user_spool_limit_finding(
             policy, transfer_queue_findings.total_transfer_slots(policy)
         )
-    has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
+    age_s = facts.poller.age_s
+    has_values = age_s is not None and are_load_values_fresh(age_s, policy.poller.stale_s)
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
 

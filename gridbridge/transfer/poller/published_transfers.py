@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
-from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
+from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.errors import StateError
 from gridbridge.model import names_offered_by_cluster, transfer_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus

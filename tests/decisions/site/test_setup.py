@@ -13,12 +13,12 @@ from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,
     transfer_queue_attributes,
-    transfer_queue_load_thresholds,
 )
 from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
+from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
 from gridbridge.model.site.setup_findings_and_edits import (
     FindingSeverity,
     QconfComplexRow,
@@ -154,7 +154,10 @@ def test_a_pending_count_that_closes_always_is_broken() -> None:
 def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
     wanted = WantedTransferQueue(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
 
-    assert transfer_queue_load_thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
+    assert (
+        transfer_queue_load_thresholds(wanted.remote, wanted.pending_limit)
+        == "gb_big_one_up=false,gb_big_one_pending=1"
+    )
 
 
 def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
@@ -175,7 +178,7 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
     short = WantedTransferQueue(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
-    assert transfer_queue_load_thresholds(short) == "gb_b_up=false"
+    assert transfer_queue_load_thresholds(short.remote, short.pending_limit) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
 
 

@@ -105,6 +105,13 @@ def test_a_queue_with_one_usable_host_is_open() -> None:
     assert closed_by(what) == ""
 
 
+def test_a_queue_without_a_limit_of_waiting_jobs_is_open_however_many_wait() -> None:
+    """A limit of 0 is no threshold: such a queue was once told as closed."""
+    judged = report_transfer_queue_status(replace(ROUTE, pending_limit=0), shown(load=load(OPEN)), NOW)
+
+    assert (judged.is_open, judged.why) == (True, "")
+
+
 def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (

@@ -18,7 +18,7 @@ from gridbridge.decisions.transfer.transfer_decisions import (
     update_and_plan_transfers,
     update_transfer_from_snapshots,
 )
-from gridbridge.decisions.transfer.transfer_queue_admission import remote_cluster_load_values
+from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import JobEnd

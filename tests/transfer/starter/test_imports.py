@@ -53,6 +53,9 @@ STARTER = {
 }
 SENSOR = {
     "fcntl",
+    "gridbridge.decisions",
+    "gridbridge.decisions.transfer",
+    "gridbridge.decisions.transfer.transfer_queue_closing",
     "gridbridge.transfer.starter.sensor",
     "gridbridge.model.transfer",
     "gridbridge.model.transfer.load_values",

@@ -1,0 +1,46 @@
+"""A transfer queue is closed by one rule, wherever it is asked."""
+
+import pytest
+
+from gridbridge.decisions.transfer.transfer_queue_closing import (
+    are_load_values_fresh,
+    closing_load_value,
+    transfer_queue_load_thresholds,
+)
+from gridbridge.model.transfer.load_values import CLOSED, PENDING, UP, load_value_complex_attribute
+
+BIG = "big-one"
+
+
+def values(up: str, pending: str) -> dict[str, str]:
+    """Return load values of a remote cluster."""
+    return {load_value_complex_attribute(BIG, UP): up, load_value_complex_attribute(BIG, PENDING): pending}
+
+
+@pytest.mark.parametrize(
+    ("reported", "limit", "closed_by"),
+    [
+        (values("1", "4"), 5, ""),
+        (values("1", "5"), 5, PENDING),
+        (values("1", "99"), 0, ""),
+        (values("0", "0"), 5, UP),
+        (values("1", CLOSED[PENDING]), 5, PENDING),
+        ({load_value_complex_attribute(BIG, UP): "1"}, 5, PENDING),
+        ({}, 0, UP),
+    ],
+    ids=["below", "at the limit", "no limit", "silent", "closed", "no value", "nothing"],
+)
+def test_a_load_value_closes_a_queue_as_its_threshold_does(
+    reported: dict[str, str], limit: int, closed_by: str
+) -> None:
+    assert closing_load_value(reported, BIG, limit) == closed_by
+
+
+def test_a_limit_of_no_jobs_is_no_threshold() -> None:
+    assert transfer_queue_load_thresholds(BIG, 0) == "gb_big_one_up=false"
+    assert transfer_queue_load_thresholds(BIG, 7) == "gb_big_one_up=false,gb_big_one_pending=7"
+
+
+@pytest.mark.parametrize(("age_s", "is_fresh"), [(-2, False), (-1, True), (0, True), (30, True), (31, False)])
+def test_values_that_are_old_or_from_the_future_do_not_count(age_s: float, is_fresh: bool) -> None:
+    assert are_load_values_fresh(age_s, 30) is is_fresh
