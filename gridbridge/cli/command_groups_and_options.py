@@ -1,4 +1,4 @@
-"""Groups of commands for click: full sentences in help, suggestions, modules loaded late."""
+"""Groups of commands and shared options for click, with suggestions and commands that are imported late."""
 
 import ast
 import math
@@ -21,13 +21,13 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 class FullSentenceCommandGroup(click.Group):
     """A group of commands whose help shows the whole first sentence of each command.
 
-    click itself truncates these sentences at the end of the line.
+    click truncates the sentence at the end of the line.
     """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; for an unknown word suggest the nearest one."""
+        """Find a command; the error for an unknown command suggests the nearest name."""
         word, commands = args[0], self.list_commands(ctx)
         if word in commands or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -49,7 +49,7 @@ class FullSentenceCommandGroup(click.Group):
 class LazyCommandGroup(FullSentenceCommandGroup):
     """A group whose commands are imported only when they are called.
 
-    Importing all commands takes ten times as long.
+    Importing all commands would take ten times as long.
     """
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
@@ -61,14 +61,14 @@ class LazyCommandGroup(FullSentenceCommandGroup):
         return sorted(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None for an unknown name."""
+        """Return a command; None for an unknown name."""
         if cmd_name not in self._modules:
             return None
         command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
         return command
 
     def help_of(self, ctx: click.Context, name: str) -> str:
-        """Return a command's help text from the source of its module, without import."""
+        """Return a command's help text from the source of the command's module, without an import."""
         spec = find_spec(self._modules[name])
         assert spec
         assert spec.origin
@@ -81,7 +81,6 @@ class LazyCommandGroup(FullSentenceCommandGroup):
 
 
 def _first(text: str) -> str:
-    """Return the first paragraph of a help text, which is one sentence."""
     return " ".join(text.partition("\n\n")[0].split())
 
 
@@ -92,7 +91,7 @@ Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # the ty
 
 
 def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse an empty option value, as of an unset variable in a script."""
+    """Refuse an empty option value, for example of an unset variable in a script."""
     source = ctx.get_parameter_source(option.name or "")
     if value == "" and source is not ParameterSource.DEFAULT:
         raise click.BadParameter("it is empty", ctx, option)
@@ -122,7 +121,7 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 
 
 def version_option(message: str = "{program} {version}") -> Option:
-    """Return the option that prints the version and the commit."""
+    """Return an option that prints gridbridge's version and commit."""
 
     def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
@@ -170,7 +169,7 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:
-    """Return the path of --config; empty beside --from, unless it was given."""
+    """Return the path of --config; beside --from only a path that the user typed."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 
@@ -184,7 +183,7 @@ def format_local_time(at: datetime | None, now: datetime) -> str:
 
 
 def exit_75_without_cluster_answer(act: Callable[[], Value]) -> Value:
-    """Call a function; exit with 75 if a cluster gave no complete answer."""
+    """Call a function; exit with status 75 if a cluster gave no complete answer."""
     try:
         return act()
     except ClusterStateUnknown as error:

@@ -1,4 +1,4 @@
-"""gridbridge: the command of administrators and users."""
+"""The command line `gridbridge` of administrators and users."""
 
 import logging
 
@@ -44,5 +44,5 @@ def gridbridge(debug: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line; every error ends as lines and a documented exit status."""
+    """Run the command line; every error becomes lines on standard error and a documented exit status."""
     output_and_errors.run_command_reporting_errors(gridbridge, "gridbridge")

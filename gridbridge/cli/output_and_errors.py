@@ -1,9 +1,7 @@
-"""The only place that prints: tables, JSON, and lines on standard output and error.
+"""Prints all output of commands, and turns errors into messages and exit statuses.
 
-A table is aligned text. On a terminal it has colour, and rich folds it to the width.
-
-Exit status: 0 done, 1 as the command documents, 2 an error (a line for each mistake), 130 interrupted, 141 the
-reader of the output went away.
+Exit status: 0 done, 1 as the command documents, 2 an error (a line for each mistake), 130 interrupted,
+141 the reader of the output went away.
 """
 
 import gc
@@ -33,10 +31,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def print_line(text: str = "") -> None:
-    """Print one line on standard output.
-
-    StandardOutputUnwritable or StandardOutputReaderGone if that fails.
-    """
+    """Print one line; StandardOutputUnwritable or StandardOutputReaderGone if this fails."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise StandardOutputUnwritable("standard output: closed")
     try:
@@ -46,7 +41,7 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output; StandardOutputUnwritable or StandardOutputReaderGone if that fails."""
+    """Flush standard output; StandardOutputUnwritable or StandardOutputReaderGone if this fails."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -55,7 +50,7 @@ def flush_output() -> None:
 
 
 def print_error(text: str) -> None:
-    """Print one line on standard error; failures are ignored."""
+    """Print one line on standard error; a failure is ignored."""
     try:
         if sys.stderr:
             sys.stderr.write(f"{text}\n")
@@ -65,7 +60,7 @@ def print_error(text: str) -> None:
 
 
 def show_progress(text: str) -> None:
-    """Show progress on the last line of a terminal; elsewhere print nothing."""
+    """Show progress on the last line of a terminal; print nothing if standard error is no terminal."""
     if sys.stderr and sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
@@ -82,7 +77,7 @@ def print_json(value: object) -> None:
 
 
 def number_or_dash(number: int | None) -> str:
-    """Return a number as a table shows it; a dash for an unknown number."""
+    """Format a number for a table; an unknown number is a dash."""
     return "-" if number is None else str(number)
 
 
@@ -93,10 +88,9 @@ def print_table(
     unbroken: Sequence[str] = (),
     numbers: Sequence[str] = (),
 ) -> None:
-    """Print rows under a head: coloured on a terminal, else as plain aligned columns.
+    """Print a table: coloured on a terminal, else as plain aligned columns.
 
-    On a narrow terminal cells are folded, except in `unbroken` columns. Columns in `numbers` are
-    aligned to the right.
+    A narrow terminal folds cells, except in columns of `unbroken`. Columns of `numbers` are aligned to the right.
     """
     if is_stdout_terminal():
         _rich_table(head, rows, style_of, unbroken, numbers)
@@ -118,7 +112,7 @@ def _lost(error: OSError) -> GridbridgeError:
 
 
 def _drop(stream: TextIO) -> None:
-    """Discard buffered output, or the interpreter would report the failed output at exit."""
+    """Discard buffered output, because the interpreter would report the failed output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -146,9 +140,9 @@ DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
-INTERRUPTED = 130  # exit status that a shell reports for SIGINT
-OBJECTS = 50_000  # allocations before a garbage collection: modules stay loaded
-READER_GONE = 141  # exit status that a shell reports for SIGPIPE
+INTERRUPTED = 130  # a shell's exit status for SIGINT
+OBJECTS = 50_000  # allocations before a garbage collection; the default costs time while modules load
+READER_GONE = 141  # a shell's exit status for SIGPIPE
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +157,6 @@ def run_command_reporting_errors(command: click.Command, name: str) -> None:
 
 
 def _run(command: click.Command, name: str) -> int:
-    """Run the command; exits by click are statuses, too."""
     stdout = sys.stdout
     try:
         return command(prog_name=name, standalone_mode=False) or DONE
@@ -176,7 +169,6 @@ def _run(command: click.Command, name: str) -> int:
 
 
 def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
-    """Run a step and return the exit status, `status` if the step succeeds."""
     try:
         return step() or status
     except StandardOutputReaderGone:
@@ -198,13 +190,11 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
 
 
 def _remedy(error: ProgramNotStarted) -> str:
-    """Say how to find a batch system's programs, if a program is missing."""
     is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
     return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
 
 
 def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return an unknown option's error without hidden options as suggestions."""
     if not error.possibilities or not error.ctx:
         return error
     options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]
@@ -223,7 +213,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
 
 @contextmanager
 def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
-    """Print the traceback of each error but wrong usage, and raise the error again."""
+    """Print the traceback of each error except wrong usage, and raise the error again."""
     try:
         yield
     except (click.ClickException, click.Abort, StandardOutputReaderGone):

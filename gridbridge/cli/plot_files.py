@@ -1,4 +1,4 @@
-"""Check and write plot files atomically, and label their time axes (matplotlib)."""
+"""Checks and writes plot files atomically, and labels time axes of matplotlib."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:  # the import takes half a second, which usage errors don't ne
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# matplotlib logs where it keeps its font cache, which concerns no user
+# matplotlib logs the place of its font cache, which concerns no user
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
 
 def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """Refuse a plot's file name without the suffix of an image format."""
+    """Refuse a plot's file name that does not end in the suffix of an image format."""
     if path is not None and _ending(path) not in ENDINGS:
         name = path or "an empty name"
         raise click.BadParameter(f"{name}: a picture's name ends in .{', .'.join(ENDINGS)}")
@@ -30,7 +30,7 @@ def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str |
 
 
 def require_writable_plot_path(path: str) -> None:
-    """Refuse a plot path that can't be written, before its data are gathered."""
+    """Refuse an unwritable path of a plot before data for the plot are gathered."""
     folder = os.path.dirname(path) or "."
     try:
         os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
@@ -43,10 +43,7 @@ def require_writable_plot_path(path: str) -> None:
 
 
 def save_plot(figure: Figure, path: str, dots: int) -> None:
-    """Write a plot to a temporary file and rename it, in the format of its suffix.
-
-    StandardOutputUnwritable when it can't be written.
-    """
+    """Write a plot in the format of the path's suffix; StandardOutputUnwritable if this fails."""
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
@@ -63,7 +60,7 @@ def _ending(path: str) -> str:
 
 
 def time_axis_position(at: datetime) -> float:
-    """Return the position of a time on a time axis."""
+    """Return the position of a time on matplotlib's time axis."""
     from matplotlib import dates
 
     return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types

@@ -1,4 +1,4 @@
-"""The sections of gridbridge.toml for campaigns, from [runner] to [notifications]."""
+"""The sections of gridbridge.toml for campaigns: [runner], [metascheduler], [campaigns.CLUSTER] and four more."""
 
 from collections.abc import Iterator
 

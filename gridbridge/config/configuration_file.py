@@ -1,8 +1,7 @@
-"""Parse gridbridge.toml into a Policy, and format a Policy as gridbridge.toml.
+"""Parses gridbridge.toml into a Policy, and formats a Policy as gridbridge.toml.
 
 All mistakes are reported at once, a line each: `FILE: [section] key = value: what is wrong;
-expected WHAT`. The file is TOML 1.0. A module per capability defines the sections; a new capability
-is added to CAPABILITIES.
+expected WHAT`. The file is TOML 1.0. Each module in CAPABILITIES defines sections.
 """
 
 import os
@@ -52,7 +51,7 @@ HEADER = """\
 def load_configuration(path: str) -> Policy:
     """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    For root, FileWritableByOthers is raised if other users could have written the file.
+    Root also gets FileWritableByOthers if other users could have written the file.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 
@@ -74,7 +73,7 @@ def parse_configuration(path: str, raw: bytes) -> Policy:
 
 
 def read_configuration_bytes(path: str) -> bytes:
-    """Return a configuration file's bytes; ConfigError if unreadable or untrusted."""
+    """Return the bytes of a configuration file; ConfigError if the file is unreadable or untrusted."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
             _refuse(path, file.fileno())
@@ -93,7 +92,6 @@ def format_configuration(policy: Policy) -> str:
 
 
 def _remedy(path: str, error: OSError) -> str:
-    """Say how to fix a missing or unreadable configuration file of the site."""
     if path != CONFIG:
         return ""
     if isinstance(error, FileNotFoundError):
@@ -102,7 +100,6 @@ def _remedy(path: str, error: OSError) -> str:
 
 
 def _refuse(path: str, opened: int) -> None:
-    """Refuse a file that is not regular and, for root, a file that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
@@ -119,7 +116,6 @@ def _place(error: ValueError, raw: bytes) -> str:
 
 
 def _hidden(error: ValueError, raw: bytes) -> list[str]:
-    """Report keys above all sections that have the name of a later section."""
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
@@ -127,7 +123,6 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
 
 
 def _section_twice(match: re.Match[str]) -> str:
-    """Name a section as the file does, not as Python's TOML parser does."""
     name = ".".join(re.findall(r"'([^']*)'", match[1]))
     return f"a second section [{name}]{match[2]}: its keys belong to the first one"
 
@@ -145,7 +140,6 @@ def _problems(sections: Table) -> Iterator[str]:
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
-    """Report unknown sections with the nearest name, or with all names once."""
     hint = SECTIONS
     for name in names:
         near = get_close_matches(name, GROUPS, 1)

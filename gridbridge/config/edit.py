@@ -1,7 +1,7 @@
-"""Edit one section of gridbridge.toml; the rest of the file stays as it was written.
+"""Edits one section of gridbridge.toml; comments, order, quotes and line ends of the file stay.
 
-`gridbridge setup` prints and runs it: `python3 -I -m gridbridge.config.edit FILE put queue NAME
-'KEY = VALUE' ...`, or `drop queue NAME`. Comments, order, quotes and line ends stay.
+`gridbridge setup` prints and runs `python3 -I -m gridbridge.config.edit FILE put queue NAME
+'KEY = VALUE' ...`, or `... drop queue NAME`.
 """
 
 import os
@@ -25,7 +25,7 @@ VERBS = "put or drop"
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Edit a configuration file by the arguments; the file is replaced atomically."""
+    """Edit a configuration file as the arguments say; the file is replaced atomically."""
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
         raw = configuration_file.read_configuration_bytes(path)
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
-    """Return the file with these keys in a section; a missing section is appended."""
+    """Return the file with some keys set in a section; a missing section is appended."""
     document, keys = _document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
     tables = [item for _, _, item in _parts(document, section) if _has_keys(item)]
@@ -60,7 +60,7 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
 def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
     """Return the file without a section and its subsections.
 
-    A comment that belongs to the next section stays.
+    A comment that belongs to the next section is kept.
     """
     document = _document(raw)
     expected: dict[str, Any] = document.unwrap()
@@ -81,7 +81,7 @@ def _document(raw: bytes) -> tomlkit.TOMLDocument:
 
 
 def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
-    """Yield every part of a section: TOML allows other sections between the parts."""
+    """Yield every part of a section; TOML allows other sections between two parts."""
     for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue
@@ -96,7 +96,6 @@ def _has_keys(item: Item) -> bool:
 
 
 def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
-    """Set the values of existing keys, and add the other keys after the last one."""
     assert isinstance(table, Table | InlineTable)
     news = [line for line, key in zip(lines, keys, strict=True) if key not in table]
     for key, value in keys.items():
@@ -120,11 +119,7 @@ def _is_last(document: Container, item: Item) -> bool:
 
 
 def _comment_of_next(text: str, is_last: bool) -> str:
-    """Return the comment at a section's end that belongs to the next section.
-
-    Such a comment stands directly above the next section, or, at the end of the file, after a blank
-    line.
-    """
+    """Return the comment directly above the next section, or after a blank line at the end of the file."""
     lines = text.splitlines(keepends=True)
     start = len(lines)
     while start and lines[start - 1].lstrip().startswith("#"):
@@ -134,16 +129,13 @@ def _comment_of_next(text: str, is_last: bool) -> str:
 
 
 def _checked(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
-    """Refuse an edited file whose content differs from the expected one.
-
-    People have to edit such a section themselves.
-    """
+    """Refuse an edited file with unexpected content: people must edit this section themselves."""
     try:
         content = tomllib.loads(text)
     except ValueError:
         content = {}
     if _without_empty(content, section) != _without_empty(expected, section):
-        raise ConfigError((f"[{_title(section)}] stands there in a way that only you can edit",))
+        raise ConfigError((f"[{_title(section)}] can't be edited by a program; edit the section by hand",))
     return text.encode()
 
 
@@ -156,7 +148,6 @@ def _title(section: Section) -> str:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Replace the file atomically, and keep its mode and group."""
     before = os.stat(path)
     safe_files.replace_file_atomically(path, data, mode=before.st_mode & 0o777)
     if os.stat(path).st_gid != before.st_gid:

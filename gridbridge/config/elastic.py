@@ -47,7 +47,6 @@ class ProviderKindKeys:
 
 
 def _text(key: str) -> str:
-    """Return the expected form of a required key's value."""
     form = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
     return form.get(key, WORD).right.removesuffix(", or empty")
 
@@ -77,7 +76,7 @@ OF_HOST = {
 
 
 def find_provider_contradictions(sections: Table) -> Iterator[str]:
-    """Find contradictions between [provider], [pool] and [power] sections."""
+    """Find contradictions between sections [provider.NAME], [pool.NAME] and [power.HOST]."""
     providers = subtable_or_empty(sections, "provider")
     for name in (name for name in providers if isinstance(providers[name], dict)):
         mistakes = _provider_problems(subtable_or_empty(providers, name))
@@ -90,13 +89,13 @@ def find_provider_contradictions(sections: Table) -> Iterator[str]:
 
 
 def _kind(provider: Table) -> ProviderKind:
-    """Return a provider's kind; unknown kinds are reported elsewhere."""
+    """Return the kind of a provider; an unknown kind counts as `command`."""
     kind = provider.get("kind", ProviderKind.COMMAND)
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
 def _way(provider: Table) -> PowerSwitchMethod:
-    """Return how a provider switches hosts; unknown ways are reported elsewhere."""
+    """Return how a provider switches hosts; an unknown way counts as `ipmi`."""
     way = provider.get("way", PowerSwitchMethod.IPMI)
     return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 
@@ -114,7 +113,6 @@ def _provider_problems(provider: Table) -> Iterator[str]:
 
 
 def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str) -> Iterator[str]:
-    """Find missing required keys, and keys that belong to other kinds."""
     for key, right in keys.needs.items():
         if not table.get(key):
             yield f"{key}: missing; {right}"
@@ -126,7 +124,6 @@ def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], w
 
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
-    """Find an unknown provider of a pool, and keys that the provider ignores."""
     name = pool.get("provider")
     clouds = tuple(provider_name for provider_name in providers if _makes(subtable_or_empty(providers, provider_name)))
     if name and name not in clouds:
@@ -150,7 +147,6 @@ def _makes(provider: Table) -> bool:
 
 
 def _host_problems(host: Table, providers: Table) -> Iterator[str]:
-    """Find an unknown provider of a host, and keys that the provider ignores."""
     name = host.get("provider")
     switches = tuple(
         provider_name for provider_name in providers if not _makes(subtable_or_empty(providers, provider_name))
@@ -179,7 +175,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
-    """Find contradictory limits, and keys that don't fit a kind of provider."""
+    """Find contradictory limits, and keys that do not fit the kind of a provider."""
     section = subtable_or_empty(sections, "balance")
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
@@ -203,7 +199,6 @@ def find_config_problems(sections: Table) -> Iterator[str]:
 
 
 def _of_schedule(schedule: object) -> Iterator[str]:
-    """Find schedule entries whose least number of nodes is above the most."""
     if not isinstance(schedule, str) or not SCHEDULE.holds(schedule):
         return
     for entry in filter(None, schedule.split(", ")):

@@ -1,4 +1,4 @@
-"""The sections of gridbridge.toml for rebalancing, [rebalance] and [storage.NAME]."""
+"""The sections of gridbridge.toml for rebalancing: [rebalance] and [storage.NAME]."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""Describes the keys of gridbridge.toml, their values and their faults for messages.
+"""Parses and formats sections of gridbridge.toml, and finds their mistakes.
 
-A capability lists its groups of sections. Each group fills one field of model.policy.Policy.
+Each module of a capability lists groups of sections; a group fills one field of model.policy.Policy.
 """
 
 import json
@@ -37,7 +37,7 @@ SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
 class ConfigKeyProblem(ValueError):
-    """A value that a key of gridbridge.toml does not allow."""
+    """An error for a value that a key of gridbridge.toml does not allow."""
 
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
         super().__init__(f"{part} = {shorten_and_redact_value(value)}: {wrong}; {right}")
@@ -57,7 +57,7 @@ def describe_allowed_values(key: Field[object]) -> str:
 
 
 def describe_key_default(key: Field[object]) -> str:
-    """Describe a key's default value, or say that the key is required."""
+    """Describe the default value of a key, or say that the key is required."""
     if key.default_factory is not MISSING:
         return f"default {shorten_and_redact_value(key.default_factory())}"
     if key.default is MISSING:
@@ -85,18 +85,18 @@ def format_toml_value(value: object) -> str:
 
 
 def shorten_and_redact_value(value: object) -> str:
-    """Format a value for a message: shortened, and without secrets."""
+    """Format a value for a message, shortened and without secrets."""
     shown = SECRET.sub("://***", format_toml_value(value))
     return shown if len(shown) <= MAX_VALUE_CHARS else f"{shown[:MAX_VALUE_CHARS]}..."
 
 
 def batch_system_of_cluster_section(cluster: Table) -> str:
-    """Return the kind of a cluster's batch system, as its section says."""
+    """Return the kind of batch system that the section of a cluster names."""
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
 def subtable_or_empty(tables: Table, name: str) -> Table:
-    """Return a table within a table, empty when it is missing."""
+    """Return a table within a table, or an empty table if there is none."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}
 
@@ -108,7 +108,7 @@ _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 
 class SectionGroupOfOneName(Protocol):
-    """All sections of one name in gridbridge.toml, and the field of Policy that they fill."""
+    """Sections of gridbridge.toml with the same title, which fill one field of Policy."""
 
     @property
     def name(self) -> str:
@@ -126,11 +126,11 @@ class SectionGroupOfOneName(Protocol):
         ...
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes within each section."""
+        """Find the mistakes in each section."""
         ...
 
     def read(self, content: Table) -> object:
-        """Return the field's value from sections without mistakes."""
+        """Return the value for Policy from sections without mistakes."""
         ...
 
     def text(self, value: Any) -> Iterator[str]:
@@ -139,7 +139,7 @@ class SectionGroupOfOneName(Protocol):
 
 
 class CapabilityConfigModule(Protocol):
-    """A module of this package with the sections of one capability."""
+    """A module of gridbridge.config with the sections of one capability."""
 
     GROUPS: tuple[SectionGroupOfOneName, ...]
 
@@ -150,14 +150,14 @@ class CapabilityConfigModule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnnamedSection(Generic[S]):
-    """A section of gridbridge.toml without a name of its own, such as [poller]."""
+    """A section of gridbridge.toml without a name, such as [poller]."""
 
     name: str
     kind: type[S]
 
     @property
     def field(self) -> str:
-        """The field of Policy, which is called as the section."""
+        """The field of Policy that the section fills, which has the section's name."""
         return self.name
 
     @property
@@ -180,14 +180,13 @@ class UnnamedSection(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSections(Generic[S]):
-    """Sections of gridbridge.toml with a name each, such as [queue.NAME]."""
+    """Sections of gridbridge.toml with names, such as [queue.NAME]."""
 
     name: str
     field: str
     kind: type[S]
-    form: ConfigTextFormat  # form of the names
-    # adds the defaults that follow from the name
-    filled: Callable[[S, str], S] = lambda section, _: section
+    form: ConfigTextFormat
+    filled: Callable[[S, str], S] = lambda section, _: section  # adds defaults that depend on the name
 
     @property
     def title(self) -> str:
@@ -222,7 +221,7 @@ class NamedSections(Generic[S]):
 
 
 def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:
-    """Report unknown keys of a section that belong to other sections."""
+    """Report unknown keys of a section that are keys of other sections."""
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
     for group in (group for group in judged if isinstance(group, UnnamedSection)):
@@ -233,10 +232,9 @@ def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]
 
 
 def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[tuple[str, str]]:
-    """Yield the keys that stand above every section, each with its mistake.
+    """Yield each key that stands above every section, with a message about the mistake.
 
-    The name of named sections (`queue = 5`) is such a key if a single section has a key of that
-    name.
+    `queue = 5` counts as a key, not as a section [queue.NAME], because [balance] has a key `queue`.
     """
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     for name, value in sections.items():
@@ -251,7 +249,7 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
 
 
 def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
-    """Return the sections without content that lacks a section's name."""
+    """Return the sections without keys of named sections that stand where a section's name belongs."""
     nested = {
         group.name: subtable_or_empty(sections, group.name) for group in groups if isinstance(group, NamedSections)
     }
@@ -266,10 +264,7 @@ def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupO
 def find_problems_within_section(
     title: str, table: object, kind: "type[DataclassInstance]", written: str = ""
 ) -> Iterator[str]:
-    """Find the mistakes within one section.
-
-    `written` is how users write the section's title.
-    """
+    """Find the mistakes within one section; `written` is the section's title as users write it."""
     if not isinstance(table, dict):
         yield f"[{title}]: {NO_SECTION} {written or f'[{title}]'}"
         return
@@ -280,20 +275,20 @@ def find_problems_within_section(
 
 
 def parse_section(table: object, kind: type[S]) -> S:
-    """Parse a section; ClassValidationError has all of its mistakes."""
+    """Parse a section; ClassValidationError contains all mistakes."""
     _register(kind)
     return _CONVERTER.structure(table, kind)
 
 
 def reset_section_to_defaults(section: S) -> S:
-    """Return a section with all of its default values."""
+    """Return a section in which each key with a default has that default."""
     defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     defaults |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
     return replace(section, **defaults)
 
 
 def format_section(title: str, section: S, as_usual: S) -> str:
-    """Format a section with every key; default values are comments."""
+    """Format a section with every key; keys with default values are comments."""
     lines = [f"[{title}]"]
     for key in fields(section):
         value = getattr(section, key.name)
@@ -306,7 +301,6 @@ def format_section(title: str, section: S, as_usual: S) -> str:
 
 
 def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
-    """Return the keys of a section that stand where its name belongs."""
     keys = {key.name for key in fields(kind)}
     return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
 
@@ -316,10 +310,7 @@ def _is_of_tables(value: object) -> bool:
 
 
 def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
-    """Report the faults of a section, unknown keys first.
-
-    A missing key is not reported if an unknown key is nearest to it.
-    """
+    """Report the faults of a section; no missing key is reported if an unknown key looks similar."""
     keys = {key.name: key for key in fields(kind)}
     forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
     unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
@@ -363,7 +354,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
+    """Refuse one account for two users, which would hide a job's owner, and texts of a wrong form."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
@@ -374,7 +365,6 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
 
 
 def _fault(value: object, key: Field[object]) -> str:
-    """Return the fault of a value; empty for a valid value."""
     kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted

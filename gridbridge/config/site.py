@@ -1,4 +1,4 @@
-"""The sections of gridbridge.toml for the site, [site] and [cluster.NAME], and cluster kinds."""
+"""The sections of gridbridge.toml for the site and its clusters: [site] and [cluster.NAME]."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ NO_PUSH = "none: its jobs see the spool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKindKeys:
-    """Required and forbidden keys of [cluster.NAME] for a kind of batch system."""
+    """The required and forbidden keys of [cluster.NAME] for one kind of batch system."""
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
@@ -64,7 +64,7 @@ OF_KIND = {
 
 
 def config_keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
-    """Return the keys of a cluster's kind; unknown kinds are reported elsewhere."""
+    """Return the required and forbidden keys of a cluster; an unknown kind counts as Grid Engine."""
     kind = batch_system_of_cluster_section(cluster)
     return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]
 
@@ -78,7 +78,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
-    """Find mistakes and contradictions between clusters."""
+    """Find mistakes of clusters, and contradictions between clusters."""
     local, clusters = (subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster"))
     for name in clusters:
         table = subtable_or_empty(clusters, name)
@@ -89,7 +89,6 @@ def find_config_problems(sections: Table) -> Iterator[str]:
 
 
 def _kind_problems(cluster: Table) -> Iterator[str]:
-    """Find keys that do not fit the kind of batch system."""
     keys, wrong = config_keys_of_cluster_kind(cluster), f"with kind {batch_system_of_cluster_section(cluster)}"
     for name, right in keys.needs.items():
         if not cluster.get(name):
@@ -103,7 +102,7 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
-    """Find an embedded cluster beside other kinds: it belongs to one person."""
+    """Find embedded clusters beside other kinds; embedded clusters belong to one person."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
     if config_keys_of_cluster_kind(cluster).stands_alone != (
         bool(local) and config_keys_of_cluster_kind(local).stands_alone
@@ -113,7 +112,6 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", JobEndPushKind.NONE)
     if push == JobEndPushKind.OAR and not address:
@@ -132,7 +130,6 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find a claim without the shared file or the connection that it needs."""
     claim = cluster.get("claim", JobClaimKind.NONE)
     if claim not in (JobClaimKind.FILE, JobClaimKind.GRANT):
         return

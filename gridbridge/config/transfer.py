@@ -1,4 +1,4 @@
-"""The mapping rules of gridbridge.toml, [map.CLUSTER.KIND.NAME], and their checks."""
+"""The sections of gridbridge.toml for transfers: queues, mapping rules, [poller], [breaker] and [retention]."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -53,19 +53,19 @@ Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 
 
 class RequestMappingSections:
-    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME], a rule each."""
+    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME]."""
 
     name = MAPS
     field = "maps"
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find tables that hold no sections; `find_mapping_problems` checks the rules."""
+        """Find mapping tables that hold no sections; `find_request_mapping_problems` checks the rules."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
     def read(self, content: Table) -> Maps:
-        """Return the rules of every cluster, by kind and local name."""
+        """Return the mapping rules of every cluster, by kind and local name."""
         return {
             cluster: {
                 (kind, name): parse_section(rule, KINDS[kind][0])
@@ -114,7 +114,7 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
 
 
 def _queue_mapping_problems(sections: Table) -> Iterator[str]:
-    """Find resources that a transfer queue requests and its mapping refuses."""
+    """Find resources that a transfer queue requests by default and a mapping rule refuses."""
     queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
         cluster = str(subtable_or_empty(queues, name).get("cluster"))
@@ -142,7 +142,6 @@ def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find `spread` in rules for clusters whose parallel environments place slots."""
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
@@ -159,7 +158,6 @@ def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) 
 
 
 def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
-    """Format a mistake of a value, with its section and key."""
     title, key, value = entry
     return f"[{title}] {key}{ConfigKeyProblem(value, wrong, right)}"
 
@@ -179,7 +177,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find rules for OAR's walltime or levels of `-l` whose values are not plain amounts."""
+    """Find rules for OAR's walltime, or for levels of `-l`, whose values are no plain numbers."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
@@ -194,7 +192,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
-    """Find values that OAR does not accept as a walltime or a number of a level."""
+    """Find values that OAR does not accept as a walltime or as a number for `-l`."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
     if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
@@ -205,7 +203,7 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find keys that only OAR has: properties and levels of `oarsub -l`."""
+    """Find keys that only mapping rules for OAR may have."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         if relation := rule.get("relation"):
@@ -230,7 +228,6 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
 
 
 def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
-    """Find keys of one rule that contradict each other."""
     set_keys = [key for key, value in rule.items() if value]
     for first, excluded in EXCLUDES.items():
         if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
@@ -244,7 +241,6 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
 
 
 def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
-    """Find a default value that needs conversion but is no amount."""
     default = str(entry[2])
     try:
         if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
@@ -259,7 +255,7 @@ def _is_converted(rule: Table) -> bool:
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find two resources with the same remote name: a request for both would have it twice."""
+    """Find two resources with the same remote name, which a remote request would contain twice."""
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -275,7 +271,7 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find cycles of renamed names, each once: a name is renamed once only."""
+    """Find cycles of renamed resources; each cycle is reported once."""
     for name in rules:
         path = [name]
         while (remote_name := str(subtable_or_empty(rules, path[-1]).get("to", ""))) in rules:
@@ -308,7 +304,6 @@ def find_config_problems(sections: Table) -> Iterator[str]:
 
 
 def _why_no_queues(sections: Table) -> str:
-    """Return why this site can't have the transfer queues of the file; empty if it can."""
     local = subtable_or_empty(sections, "site").get("cluster")
     if not subtable_or_empty(sections, "queue") or not isinstance(local, str):
         return ""
@@ -319,7 +314,7 @@ def _why_no_queues(sections: Table) -> str:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Find queues to unknown clusters, and staged files for clusters without ssh."""
+    """Find queues to undefined clusters, and staged files for clusters without ssh."""
     clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")
@@ -337,7 +332,6 @@ def _queue_problems(sections: Table) -> Iterator[str]:
 
 
 def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
-    """Find staged files for a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
             yield f"{name}{ConfigKeyProblem(value, 'without ssh', 'only by ssh are files carried')}"

@@ -1,4 +1,4 @@
-"""The [cluster.NAME] section of gridbridge.toml: a cluster's location and access."""
+"""The configuration of gridbridge.toml as one value, and section [cluster.NAME]: a cluster's location and access."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """The claim mechanism, which keeps the remote job of a recalled task from running."""
+    """How the remote job of a recalled task is kept from running."""
 
     NONE = "none"
     FILE = "file"
@@ -75,30 +75,32 @@ class JobClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSection:
-    """A [cluster.NAME] section: the location of a batch system and the access."""
+    """Section [cluster.NAME]: where a batch system is, and how gridbridge reaches it."""
 
-    kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
-    root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
-    cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
-    qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
-    execd_port: int = setting(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
-    binaries: str = setting("", "its folder of programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
+    kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the cluster's batch system")
+    root: str = setting("/var/lib/gridengine", "the cluster's $SGE_ROOT on this host", form=ABSOLUTE_PATH)
+    cell: str = setting("", "the cluster's $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
+    qmaster_port: int = setting(0, "the cluster's $SGE_QMASTER_PORT; required for Grid Engine", "", 0, MAX_PORT)
+    execd_port: int = setting(0, "the cluster's $SGE_EXECD_PORT; required for Grid Engine", "", 0, MAX_PORT)
+    binaries: str = setting("", "the folder of the batch system's programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
     folder: str = setting("", "the folder of an embedded cluster", form=PATH_OR_NONE)
-    shell: str = setting("/bin/sh", "the shell that runs each job's wrapper", form=ABSOLUTE_PATH)
-    command_timeout_s: float = setting(15.0, "how long each of its programs may take", "s", 1, 600)
-    spool_shared: bool = setting(False, "whether its nodes see the spool, to report ends of jobs")
-    remote_spool_dir: str = setting(SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH)
-    ssh: str = setting("", "the host of its programs, reached as each user", form=SSH_PLACE)
-    users: RemoteAccounts = setting(RemoteAccounts(), "by ssh: accounts with another name there", form=LOGIN_NAME)
-    stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
-    accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
-    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how it reports at once that a job ended there")
-    push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
+    shell: str = setting("/bin/sh", "the shell that runs each remote job's wrapper script", form=ABSOLUTE_PATH)
+    command_timeout_s: float = setting(15.0, "the longest time of a command of the batch system", "s", 1, 600)
+    spool_shared: bool = setting(False, "whether the cluster's hosts see the spool folder, to report ends of jobs")
+    remote_spool_dir: str = setting(SPOOL, "the path of the spool folder on the cluster's hosts", form=ABSOLUTE_PATH)
+    ssh: str = setting("", "the host with the cluster's commands, reached by ssh as each user", form=SSH_PLACE)
+    users: RemoteAccounts = setting(
+        RemoteAccounts(), "by ssh: accounts with another name at the cluster", form=LOGIN_NAME
+    )
+    stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
+    accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
+    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports the end of a job at once")
+    push_limit_per_s: float = setting(5.0, "the most ends of jobs that push may report in a second", "1/s", 0.1, 1000)
 
-    claim: JobClaimKind = setting(JobClaimKind.NONE, "what lets waiting tasks come home while it does not answer")
-    claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
+    claim: JobClaimKind = setting(JobClaimKind.NONE, "how waiting tasks come home from an unreachable cluster")
+    claim_wait_s: float = setting(600.0, "how long a started remote job waits for the grant to run", "s", 10, 86400)
 
-    cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)
+    cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
     def filled(self, name: str) -> "ClusterSection":
         """Return a cluster's section with all inherited values filled in."""

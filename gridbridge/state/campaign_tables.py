@@ -1,7 +1,6 @@
-"""The tables of campaigns, arrays, attempts, waiting tasks and executed requests.
+"""The tables of campaigns, arrays, attempts, waiting tasks and executed requests, and conversion of campaigns.
 
-Campaign rows are also converted here. Waiting tasks are stored as ranges, so that a million of them
-is one row.
+Waiting tasks are stored as ranges, so that a million tasks are one row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,8 +57,7 @@ CAMPAIGNS = Table(
     Column("digest", PrintableTextColumn, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
     Column("ended_at", UtcTimeColumn),
-    # whether root's ledger records the campaign's end
-    Column("is_end_noted", Boolean, nullable=False, server_default=false()),
+    Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # the end is in root's ledger
 )
 
 WAITING = Table(
@@ -70,15 +68,14 @@ WAITING = Table(
     Column("last", BigInteger, nullable=False),
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
-    # cluster names, each surrounded by blanks
-    Column("avoid", PrintableTextColumn, nullable=False, server_default=""),
-    Column("never", PrintableTextColumn, nullable=False, server_default=""),  # format of `avoid`
+    Column("avoid", PrintableTextColumn, nullable=False, server_default=""),  # cluster names between blanks
+    Column("never", PrintableTextColumn, nullable=False, server_default=""),  # cluster names between blanks
 )
 
 DONE = Table(
     "campaign_requests",
     METADATA,
-    Column("token", PrintableTextColumn, primary_key=True),  # token of an executed request
+    Column("token", PrintableTextColumn, primary_key=True),
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("done_at", UtcTimeColumn, nullable=False),
 )
@@ -123,12 +120,10 @@ ATTEMPTS = Table(
     Column("outcome", PrintableTextColumn, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    # whether the attempt no longer counts, because its event was closed
-    Column("is_past", Boolean, nullable=False, server_default=false()),
-    # set only for speculative attempts
-    Column("is_overrun", Boolean, nullable=False, server_default=false()),
+    Column("is_past", Boolean, nullable=False, server_default=false()),  # a closed event made the attempt not count
+    Column("is_overrun", Boolean, nullable=False, server_default=false()),  # set only for speculative attempts
     Index("campaign_attempts_array", "campaign", "array"),
-    # Partial in PostgreSQL, too (v0001); `postgresql_where` here would load its dialect.
+    # Migration v0001 makes the index partial in PostgreSQL; `postgresql_where` would load the dialect here.
     Index("campaign_attempts_ran", "campaign", "array", sqlite_where=RAN),
     sqlite_with_rowid=False,
 )
@@ -150,7 +145,7 @@ ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 def delete_rows_of_attempts(
     database: StateFile, table: Table, keys: Iterable[Mapping[str, object]], *also: ColumnElement[bool]
 ) -> None:
-    """Delete a table's rows at these positions of arrays, if `also` holds for them."""
+    """Delete a table's rows about some tasks of arrays; the rows must also satisfy `also`."""
     of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
     of_place = delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]
@@ -160,7 +155,7 @@ def delete_rows_of_attempts(
 def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
     """Delete a table's rows about attempts that have ended.
 
-    The rows are checked array by array, because the index of the attempts is by array.
+    The rows are checked array by array, because the index of attempts is by array.
     """
     indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(select(*(table.c[name] for name in PLACE))):
@@ -180,13 +175,13 @@ def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
 
 
 def campaign_from_row(row: dict[str, Any]) -> Campaign:
-    """Return the campaign of a row; its JDL may be parsed already."""
+    """Return the campaign of a table row; the row's JDL may be parsed already."""
     jdl = row["jdl"] if isinstance(row["jdl"], Jdl) else jdl_from_json(row["jdl"])
     return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": jdl})
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
-    """Return the JDL that is stored as JSON values."""
+    """Return a JDL from the JSON values that the state file has stored."""
     clusters = {name: JdlClusterSettings(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}

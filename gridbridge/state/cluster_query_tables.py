@@ -1,4 +1,4 @@
-"""The tables of cluster queries: when each ran, a summary, and the last full snapshot."""
+"""The tables of cluster queries: a log of all queries, and the last snapshot of each cluster."""
 
 import hashlib
 import json
@@ -64,12 +64,12 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastClusterQueryResult:
-    """The last query result of a cluster, shared between programs."""
+    """The result of a cluster's last query, shared by gridbridge's programs."""
 
     place: str  # program version and address of the query
     asked_at: datetime
-    every_s: float  # interval of the next regular query; 0 for none
-    covers: frozenset[str] = frozenset()  # arrays submitted before the query
+    every_s: float  # interval of regular queries; 0: none
+    covers: frozenset[str] = frozenset()  # names of arrays that were submitted before the query
     trouble: str = ""  # error of a failed query
     content: bytes = b""  # encoded snapshot
 
@@ -89,7 +89,7 @@ class ClusterQueryLogRows:
         self._database.execute(_ADD, values)
 
     def forget(self, before: datetime) -> None:
-        """Delete the log entries of cluster queries from before a time."""
+        """Delete log entries from before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
@@ -100,7 +100,7 @@ class LastClusterQueryRows:
         self._database = database
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Replace a cluster's last query result; the snapshot is written only if it has changed."""
+        """Replace a cluster's last query result; an unchanged snapshot is not written again."""
         digest = hashlib.sha256(answer.content).hexdigest()
         of = {"cluster": cluster, "digest": digest}
         head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
@@ -121,13 +121,13 @@ class LastClusterQueryRows:
         return None
 
 
-_QUICK = 1  # zlib level: similar rows compress well even at the fastest
+_QUICK = 1  # zlib's fastest level; similar rows still compress well
 _COUNTS = ("pending", "free_slots", "besteffort_slots")
 _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name != "state")
 
 
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Encode a cluster snapshot with the jobs of these ids."""
+    """Encode a cluster snapshot with those of its jobs whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
@@ -136,7 +136,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
 
 
 def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a cluster snapshot; raises an exception for invalid content."""
+    """Decode a cluster snapshot; some exception is raised for invalid content."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

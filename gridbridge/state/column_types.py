@@ -1,7 +1,7 @@
-"""Column types of the state file's tables.
+"""The column types of the state file's tables.
 
-A time is ISO 8601 text in UTC with microseconds: of fixed length, so that it sorts by time, exact,
-and readable with sqlite3(1). Each change of a table needs a migration (state/migrations).
+Times are ISO 8601 texts in UTC with microseconds. The fixed length makes the texts sort by time.
+Each change of a table needs a migration (gridbridge/state/migrations).
 """
 
 import json
@@ -27,7 +27,7 @@ class UtcTimeColumn(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
-        """Encode the time in UTC; ValueError without a time zone."""
+        """Encode the time in UTC; ValueError for a time without a time zone."""
         if value is None:
             return None
         if value.utcoffset() is None:
@@ -40,10 +40,9 @@ class UtcTimeColumn(TypeDecorator[datetime]):
 
 
 class PrintableTextColumn(TypeDecorator[str]):
-    """Text as in messages: characters that are not printable ASCII become `%XX`.
+    """A text, in which characters other than printable ASCII are stored as `%XX`.
 
-    People's texts may contain invalid UTF-8 (as surrogates) and NULs. SQLite or PostgreSQL would
-    refuse such text, which would stop the service.
+    Texts of users may contain NULs or invalid UTF-8, which SQLite or PostgreSQL would refuse.
     """
 
     impl = Text
@@ -59,7 +58,7 @@ class PrintableTextColumn(TypeDecorator[str]):
 
 
 class TransferMessageColumn(TypeDecorator[TransferMessage]):
-    """A message in the spool's format, of any length."""
+    """A starter's message, of any length, in the format of spool files."""
 
     impl = Text
     cache_ok = True
@@ -80,7 +79,7 @@ class TransferMessageColumn(TypeDecorator[TransferMessage]):
 
 
 class JobStateColumn(TypeDecorator[JobState]):
-    """A job's state: facts, a blank, text for people; empty while the job is not listed."""
+    """The state of a job: facts, a blank, and a text for people; empty for a job in no list."""
 
     impl = Text
     cache_ok = True
@@ -101,12 +100,12 @@ class JobStateColumn(TypeDecorator[JobState]):
 
 
 def to_json_text(value: object) -> str:
-    """Return a value as JSON text; values unknown to JSON become strings."""
+    """Return a value as JSON text; values without a JSON type become strings."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 class JsonColumn(TypeDecorator[Mapping[str, object]]):
-    """JSON values of any shape."""
+    """A value of any JSON type."""
 
     impl = Text
     cache_ok = True

@@ -1,4 +1,4 @@
-"""The decision journal: decisions with the inputs from which they can be replayed."""
+"""The decision journal: decisions of programs, with the inputs from which each decision can be replayed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ from gridbridge.state.column_types import (
 from gridbridge.state.state_file import StateFile
 
 KEPT_BYTES = 64 << 20  # most bytes of all decisions; the oldest are deleted first
-ROWS = 100  # most transfers, tasks or nodes in one entry; the rest is counted
-MOST_TOLD = 20  # actions in an entry's sentence
+ROWS = 100  # most transfers, tasks or nodes in one entry
+MOST_TOLD = 20  # most actions in the sentence of an entry
 
 
 class InputsNotJournalled(GridbridgeError):
-    """A decision cannot be replayed, because the journal lacks some of its inputs."""
+    """An error for a decision that cannot be replayed, because the journal lacks some inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionJournalEntry:
-    """A decision for the journal, with its inputs as JSON values."""
+    """A decision of a program for the journal, with inputs as JSON values."""
 
     at: datetime
     program: str
@@ -40,9 +40,9 @@ class DecisionJournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDecisionReplay:
-    """How the journalled decisions of a program are replayed and shown to people."""
+    """Functions that replay the journalled decisions of one program, and show the decisions to people."""
 
-    name: str  # the program's name in the journal
+    name: str
     replay: Callable[[Mapping[str, Any]], list[str]]  # stored inputs to action sentences
     summarize: Callable[[Sequence[str]], list[str]] = list  # merges equal actions
 
@@ -54,7 +54,7 @@ def make_journal_entry(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> DecisionJournalEntry:
-    """Return a journal entry whose sentence lists the first 20 actions and counts the rest.
+    """Return a journal entry whose sentence names the first 20 actions and counts the others.
 
     `sentences` are shorter texts of the actions for people.
     """
@@ -66,7 +66,7 @@ def make_journal_entry(
 
 
 class DecisionJournal:
-    """The decision journal in a state file, for all programs that share the file."""
+    """The decision journal in a state file, for all programs that use this state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._decisions = JournalledDecisionRows(database)
@@ -76,7 +76,7 @@ class DecisionJournal:
         self._decisions.record(at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs)
 
     def forget(self, before: datetime) -> None:
-        """Delete journalled decisions from before a time, and the oldest beyond 64 MB."""
+        """Delete decisions from before a time, then the oldest decisions until the journal has at most 64 MB."""
         self._decisions.forget(before, KEPT_BYTES)
 
 
@@ -110,7 +110,7 @@ _ADD = insert(DECISIONS).values(
 
 
 class JournalledDecisionRows:
-    """Reads and writes the table of journalled decisions."""
+    """Reads and writes the journal's table of decisions."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -118,23 +118,23 @@ class JournalledDecisionRows:
     def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
         """Insert a decision with its inputs into the journal.
 
-        The inputs are encoded before the transaction begins, because they may be large.
+        The possibly large inputs are encoded before the transaction begins.
         """
         values = {"of_at": at, "of_program": program, "of_sentence": sentence}
         values["of_inputs"] = to_json_text(inputs)
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> JournalledProgramDecision | None:
-        """Return the journalled decision of this number; None if it is not in the journal."""
+        """Return the journalled decision with a number; None if the journal has no such decision."""
         decisions = self._select(_ONE, number=number)
         return decisions[0] if decisions else None
 
     def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
-        """Return the newest journalled decisions, oldest first."""
+        """Return the newest journalled decisions; the oldest of these comes first."""
         return self._select(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
-        """Delete journalled decisions from before a time, and the oldest beyond `most_bytes`."""
+        """Delete decisions from before a time, then the oldest decisions until `most_bytes` remain."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
     def _select(self, query: Executable, **values: object) -> tuple[JournalledProgramDecision, ...]:

@@ -1,4 +1,4 @@
-"""Drained clusters, as files written by administrators.
+"""Files that record which clusters an administrator has drained.
 
 The files are published, so that everybody sees who drained a cluster and why.
 """
@@ -20,24 +20,24 @@ MAX_BYTES = 4096
 
 
 def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
-    """Create the folder of drained clusters, owned by the service account."""
+    """Create the folder for files about drained clusters."""
     published_files.make_published_folder(f"{folder}/{DRAINED}")
 
 
 def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBLISHED) -> None:
-    """Mark a cluster as drained; StateError for a user without the right."""
+    """Mark a cluster as drained; StateError for a user who may not do this."""
     _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
-        hint = "a poller of this version makes it at its start, end the running one"
+        hint = "expected a restart of gridbridge-poller, which creates the folder"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
     safe_files.replace_file_atomically(f"{folder}/{DRAINED}/{cluster}", transfer_message.encode_key_value_lines(values))
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
-    """End a cluster's drain; False if it was not drained, StateError without the right."""
+    """End a cluster's drain; False for a cluster that was not drained, StateError for a user without permission."""
     _require_right(folder)
-    if cluster not in list_drained_clusters(folder):  # also refuses names with a path
+    if cluster not in list_drained_clusters(folder):  # refuses names such as ../x, too
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
@@ -57,7 +57,7 @@ def _require_right(folder: str) -> None:
 
 
 def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
-    """Return the drained clusters, without reading the files."""
+    """Return the names of drained clusters, without reading the files."""
     try:
         entries = os.listdir(f"{folder}/{DRAINED}")
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
 
 
 def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
-    """Return the drained clusters, each with the reason and the person."""
+    """Return the drained clusters, each with its reason and the person who drained the cluster."""
     return {name: drain for name in sorted(list_drained_clusters(folder)) for drain in _read(name, folder)}
 
 
@@ -80,5 +80,5 @@ def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
     except FileNotFoundError:  # the drain has just ended
         return
     except (ParseError, KeyError, ValueError) as error:
-        raise StateError(f"{path}: not what gridbridge drain writes") from error
+        raise StateError(f"{path}: not written by gridbridge drain") from error
     yield PublishedClusterDrain(by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", ""))

@@ -1,7 +1,7 @@
-"""Paths and formats of published files that hot programs read.
+"""Paths and formats of published files that starters, load sensors and epilogs read.
 
-Published files are world-readable, replaced by rename, and owned by the service account in a folder
-that only it can write. They contain nothing that `qstat` would hide.
+The service account writes the files into a folder that no other account can write to, and replaces
+files by rename. Everybody can read the files, which contain nothing that `qstat` would hide.
 """
 
 import os
@@ -13,15 +13,15 @@ from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
-SERVICE = "service.json"  # the service's own state
+SERVICE = "service.json"  # the state of the service
 JOBS = "jobs"  # folder with a history of each transferred job
-TOLD = "told"  # unverified histories, a folder for each person
+TOLD = "told"  # job histories without a verified owner, a folder for each uid
 ACCOUNTING = "accounting"  # the folder of remote jobs' usage
 USAGE = "usage"  # usage that epilogs account for locally, a folder for each person
 FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
-JOBS_A_FOLDER = 1000  # jobs in a subfolder: a site keeps a million files
-LATEST_S = 32503680000  # the year 3000; this also rejects NaN
-WORDS_MAX_BYTES = 64 << 20  # large, because a cluster offers a name for each host
+JOBS_A_FOLDER = 1000  # jobs in a subfolder, because a site keeps a million files
+LATEST_S = 32503680000  # the year 3000; comparisons with NaN fail as well
+WORDS_MAX_BYTES = 64 << 20  # large, because the names that a cluster offers include its hosts
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
 
@@ -31,48 +31,48 @@ def published_route_path(queue: str, published: str = PUBLISHED) -> str:
 
 
 def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return the path of the mapping of a transfer queue's resource requests."""
+    """Return the path of the rules that translate resource requests of a transfer queue."""
     return f"{published}/mappings/{queue}"
 
 
 def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the names that a remote cluster offers."""
+    """Return the path of the list of resources and queues that a remote cluster offers."""
     return f"{published}/vocabularies/{cluster}"
 
 
 def non_forwarding_queues_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the list of a cluster's local-only queues."""
+    """Return the path of the list of a cluster's queues that send no job away."""
     return f"{published}/stays/{cluster}"
 
 
 def transfer_verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return the path of the verdict on a person's transfer."""
+    """Return the path of the verdict (published result) of a person's transfer."""
     return f"{published}/verdicts/{uid}/{transfer}"
 
 
 def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return the path of the answer to an ASK message, named by the asker's FIFO."""
+    """Return the path of the answer to a starter's ASK message, named like the starter's FIFO."""
     return f"{published}/verdicts/{uid}/{wake}"
 
 
 def verified_job_history_path(local: str, published: str = PUBLISHED) -> str:
-    """Return the path of the verified history of a local job or task (12 or 12.3)."""
+    """Return the path of the history of a local job or task (12 or 12.3) with a verified owner."""
     return f"{published}/{JOBS}/{local}.json"
 
 
 def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return the path of a person's unverified history of a job or task."""
+    """Return the path of the history of a person's job or task whose owner is not verified."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
 def remote_usage_path(job: int, task: int, published: str = PUBLISHED) -> str:
-    """Return the path of the usage of a local job's or task's remote jobs."""
+    """Return the path of the usage that remote jobs of a local job or task had."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
 
 def root_epilog_usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
-    """Return the path of a remote job's usage for the root epilog (sge-methods/usage)."""
+    """Return the path of the remote usage that the root epilog adds to the accounting (sge-methods/usage)."""
     return f"{published}/{USAGE}/{owner}/{local}"
 
 
@@ -82,23 +82,19 @@ def load_values_path(published: str = PUBLISHED) -> str:
 
 
 def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
-    """Read a transfer queue's route.
-
-    Raises UnconfiguredTransferQueue if the poller does not publish a route for the queue.
-    """
+    """Read a transfer queue's published route; UnconfiguredTransferQueue if no route is published."""
     try:
         return transfer_route.decode_transfer_route(
             safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
         )
     except FileNotFoundError as error:
-        raise UnconfiguredTransferQueue(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
+        raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a [queue.{queue}]") from error
 
 
 def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
-    """Return whether a queue without a route may soon get a route.
+    """Return whether the service may soon publish a route for a transfer queue.
 
-    The condition is that the configuration file is newer than service.json, which the service
-    rewrites when it loads or rejects a configuration.
+    This is so while gridbridge.toml is newer than service.json, which the service rewrites after each reading.
     """
     if os.path.exists(published_route_path(queue, published)):
         return True
@@ -110,16 +106,16 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 
 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read the mapping of a queue's resource requests; StateError if it is missing."""
+    """Read the rules that translate resource requests of a queue; StateError for a missing file."""
     path = request_mapping_path(queue, published)
     try:
         return safe_files.read_file_only_owner_writes(path, WORDS_MAX_BYTES)[0]
     except FileNotFoundError as error:
-        raise StateError(f"{path}: not there; the poller publishes it") from error
+        raise StateError(f"{path}: missing; the poller publishes this file") from error
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the names that a cluster offers; None if the cluster has reported no names."""
+    """Read the list of resources and queues that a cluster offers; None without a published list."""
     try:
         return safe_files.read_file_only_owner_writes(offered_names_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -127,7 +123,7 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read a cluster's list of local-only queues; None without a published list."""
+    """Read the list of a cluster's queues that send no job away; None without a published list."""
     try:
         return safe_files.read_file_only_owner_writes(non_forwarding_queues_path(cluster, published), WORDS_MAX_BYTES)[
             0
@@ -139,12 +135,11 @@ def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> byte
 def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
     """Return the transfer queues with published routes."""
     names = os.listdir(f"{published}/queues")
-    # skip temporary files
     return tuple(name for name in names if not name.startswith(safe_files.TEMPORARY))
 
 
 def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLISHED) -> None:
-    """Remove the routes and mappings of all queues but these."""
+    """Remove the published routes and mappings of all queues except `queues`."""
     for folder in (f"{published}/queues", f"{published}/mappings"):
         for queue in os.listdir(folder) if os.path.isdir(folder) else ():
             if queue not in queues:
@@ -152,7 +147,7 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
-    """Read a verdict or a reply; None before its publication."""
+    """Read a verdict on a transfer, or a reply to a starter; None before the publication."""
     try:
         return transfer_message.decode_transfer_message(
             safe_files.read_file_only_owner_writes(path, transfer_message.MAX_BYTES)[0]
@@ -162,7 +157,7 @@ def read_verdict_or_reply(path: str) -> TransferMessage | None:
 
 
 def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
-    """Return how many verdicts and replies a person has."""
+    """Return how many verdicts and replies are published for a person."""
     try:
         return len(os.listdir(f"{published}/verdicts/{uid}"))
     except FileNotFoundError:
@@ -177,10 +172,9 @@ def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove published files that nobody fetched or finished until a time; return how many.
+    """Remove published files that are older than `until` and were not fetched; return how many.
 
-    These are verdicts and replies without an open transfer, old usage, and temporary files of
-    killed writers.
+    Removed files are verdicts and replies without an open transfer, old usage, and leftovers of killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):
@@ -199,10 +193,9 @@ def remove_unfetched_published_files(open_transfers: frozenset[str], until: floa
 def read_load_values_and_freshness(
     path: str, now: float, owner: int | None = None
 ) -> tuple[dict[str, str], float, bool]:
-    """Return the load values, their maximum age, and whether they are fresh.
+    """Return the load values, their maximum age in seconds, and whether the values are fresh.
 
-    Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
-    invalid file.
+    Values from the future are not fresh. Raises ParseError for an invalid file.
     """
     from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # only the sensor needs it
 
@@ -219,7 +212,7 @@ def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, 
     except ValueError as error:
         raise ParseError(f"{path}: the first line is not a time and a limit") from error
     if not 0 <= taken_at <= LATEST_S or not 0 <= stale_s <= LATEST_S:
-        raise ParseError(f"{path}: the first line has a time that can't be")
+        raise ParseError(f"{path}: the first line has an impossible time")
     if not newline or not data.endswith(b"\n"):
         raise ParseError(f"{path}: cut short")
     rows = (line.partition("=") for line in body.splitlines())

@@ -1,4 +1,4 @@
-"""Write published files, create their folders, and remove old files."""
+"""Writes published files, creates folders for published files, and removes old files."""
 
 import os
 from contextlib import suppress
@@ -11,7 +11,7 @@ UNLISTED = 0o711  # folder mode: people can open files by name, but not list the
 
 
 def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
-    """Publish a file; create its folder with this mode if missing."""
+    """Publish a file; a missing folder is created with `mode`."""
     try:
         safe_files.replace_file_atomically(path, data, durable=False)
     except StateError:
@@ -20,7 +20,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
-    """Remove a folder's files older than a time, and all but the `most` newest."""
+    """Remove files of a folder: files older than `before`, and all except the `most` newest."""
     dated = list[tuple[float, str]]()
     for name in safe_files.list_folder_or_empty(folder):
         with suppress(OSError):
@@ -32,7 +32,7 @@ def remove_old_published_files(folder: str, before: datetime, most: int) -> None
 
 
 def make_published_folder(path: str, mode: int = 0o755) -> None:
-    """Create a folder with this mode, and readable parents, regardless of the umask."""
+    """Create a folder with `mode`, and missing parents that everybody can read, whatever the umask."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
         make_published_folder(above)

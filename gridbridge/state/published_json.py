@@ -1,11 +1,8 @@
-"""Read and write the published JSON files: the service writes them, commands read them.
+"""Reads and writes published JSON files: the service writes the files, and commands read the files.
 
-Files: `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for each local job
-or array task that was ever sent away, `jobs/12.json` or `jobs/12.3.json`.
-
-The histories rest on users' own messages alone. `told/UID/12.json` has the form of `jobs/12.json`. Each user
-has a limited number, and the oldest are removed first. So nobody can fill the folder or hide another user's
-history.
+Files are `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and a history of each
+local job or array task that was ever sent away: `jobs/12.json` or `jobs/12.3.json`. Until the owner is
+verified, `told/UID/12.json` has the job's history, made from messages of that user alone.
 """
 
 import os
@@ -43,7 +40,7 @@ SERVICE = published_file_formats.SERVICE
 TRANSFERS = "transfers.json"
 BREAKERS = "breakers.json"
 CLUSTERS = "clusters"
-MAX_BYTES = 64 * 2**20  # 100,000 open transfers
+MAX_BYTES = 64 * 2**20  # enough for 100,000 open transfers
 
 _JOB = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 _CONVERTER = make_converter()
@@ -53,21 +50,18 @@ QUIET = "rebalance-quiesced.json"
 
 
 def encode_published_value(value: object) -> bytes:
-    """Encode a value as the content of a published JSON file."""
+    """Encode a value as the bytes of a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
 def to_json_types(value: object) -> object:
-    """Return a value as JSON types: dicts, lists, strings and numbers."""
+    """Return a value as JSON types: objects, lists, texts and numbers."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published JSON value.
-
-    None for a missing file, StateError for a file that the service did not write.
-    """
+    """Read a published JSON value; None for a missing file, StateError for a file of another writer."""
     try:
         return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
@@ -77,9 +71,9 @@ def read_published_value(path: str, kind: type[T]) -> T | None:
 
 
 def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
-    """Read all published files but the histories; StateError without the folder."""
+    """Read all published files except job histories; StateError if the folder is missing."""
     if not os.path.isdir(folder):
-        raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
     return PublishedFilesSnapshot(
         service=read_published_service_status(folder),
         load=_load(folder),
@@ -91,17 +85,17 @@ def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
 
 
 def read_published_service_status(folder: str) -> PublishedServiceStatus | None:
-    """Read the service's own state; None if it was never published."""
+    """Read the published state of the service; None if there is none."""
     return read_published_value(f"{folder}/{SERVICE}", PublishedServiceStatus)
 
 
 def read_published_breakers(folder: str) -> PublishedBreakersOfClusters:
-    """Read the open circuit breakers; empty if they were never published."""
+    """Read the published open circuit breakers; empty if there are none."""
     return read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters) or PublishedBreakersOfClusters()
 
 
 def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
-    """Read the open transfers; empty if they were never published."""
+    """Read the published open transfers; empty if there are none."""
     published = read_published_value(f"{folder}/{TRANSFERS}", PublishedOpenTransfers)
     return published.transfers if published else ()
 
@@ -109,7 +103,7 @@ def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
 def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
     """Read the histories of a job or task; an array's job id gives the histories of all its tasks.
 
-    A task that several people claim appears several times until its owner is confirmed.
+    A task that several people claim appears several times until its owner is verified.
     """
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
@@ -120,7 +114,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTa
 
 
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
-    """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
+    """Read a task's history; while the owner is not verified, a history for each person who claims the task."""
     if history := read_published_value(
         published_file_formats.verified_job_history_path(local, folder), PublishedTaskTransfers
     ):
@@ -130,7 +124,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedT
 
 
 def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
-    """Remove histories that have not changed since a time, except those of living jobs."""
+    """Remove job histories without a change since `before`, except histories of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_file_formats.verified_job_history_path(local, folder)
@@ -139,14 +133,14 @@ def remove_old_transfer_histories(folder: str, before: datetime, living: frozens
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
-    """Remove the published status of all clusters but these."""
+    """Remove the published status of all clusters except `clusters`."""
     for name in safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             safe_files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
 
 def transfers_published_at(folder: str) -> datetime | None:
-    """Return when the open transfers were last published; None for never."""
+    """Return when the open transfers were last published; None if never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
     except FileNotFoundError:
@@ -181,7 +175,7 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish that a rebalancing round began; an earlier unfinished round keeps its begin."""
+    """Publish the begin of a rebalancing round; an unfinished older round keeps its begin."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
@@ -197,23 +191,17 @@ def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: 
 
 
 def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
-    """Return the published times of a kind of round; None if no round of the kind ever began.
-
-    Raises StateError for a file that the service did not write.
-    """
+    """Return the published times of the last rebalancing round of a kind; None if no round ever began."""
     return read_published_value(_path(kind, folder), PublishedRebalanceRound)
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Publish since when rebalancing is paused; None resumes rebalancing."""
+    """Publish the time since which rebalancing is paused; None resumes rebalancing."""
     published_files.publish_file(f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since)))
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when rebalancing is paused; None without a pause.
-
-    Raises StateError for a file that the service did not write.
-    """
+    """Return the time since which rebalancing is paused; None without a pause."""
     published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
 
@@ -222,23 +210,23 @@ def _path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"
 
 
-MOST = 1000  # most histories of one user
+MOST = 1000  # most unverified histories of one user
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
-    """Yield the paths of all people's unverified histories of a task."""
+    """Yield the paths of all histories of a task whose owner is not verified."""
     for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         yield published_file_formats.unverified_history_path(local, uid, folder)
 
 
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
-    """Return the tasks of an array job that have an unverified history."""
+    """Return the tasks of an array job that have a history without a verified owner."""
     names = (_local(name) for _, name in _files(folder))
     return frozenset(task for number, task in names if number == job and task)
 
 
 def limit_unverified_histories(folder: str, uid: int) -> None:
-    """Remove the oldest unverified histories of a person with more than 1000."""
+    """Remove the oldest unverified histories of a person, until at most 1000 remain."""
     around = f"{folder}/{published_file_formats.TOLD}/{uid}"
     names = [name for name in safe_files.list_folder_or_empty(around) if not name.startswith(safe_files.TEMPORARY)]
     if len(names) > MOST:
@@ -248,7 +236,7 @@ def limit_unverified_histories(folder: str, uid: int) -> None:
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
-    """Remove unverified histories that have not changed since a time."""
+    """Remove unverified histories without a change since `before`."""
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():

@@ -1,8 +1,8 @@
-"""Write messages into the spool, and wake or wait for starters through FIFOs.
+"""Writes messages into the spool, and wakes starters that sleep on FIFOs.
 
-The spool belongs to the service account and has mode 1733: anybody may add files, only the service
-may list them, and the sticky bit protects each file. Names are random, so nobody finds another's
-files. Only a file's content and its uid from the kernel count. Hot programs load this module.
+The spool belongs to the service account and has mode 1733: anybody may add files, and only the service
+may list files. File names are random, so nobody can guess another user's file. The service trusts only
+a file's content and its uid. Starters load this module, so the module imports little.
 """
 
 import os
@@ -15,12 +15,12 @@ from gridbridge.shell import safe_files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # name prefix of a finished message
-MARK = "m.mark"  # as old as the spool's last loss of files: older records are lost
-IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended by an empty line
+MARK = "m.mark"  # as old as the last loss of spool files; records that are older are lost
+IN_PLACE = "w."  # name prefix of a message that a shell writes without rename; an empty line ends the message
 
 
 def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
-    """Write a message into the spool and return its path; StateError on failure."""
+    """Write a message into the spool and return the file's path; StateError on failure."""
     path = f"{spool}/{safe_files.random_file_name(MESSAGE)}"
     safe_files.replace_file_atomically(path, encode_message_cutting_reason(message))
     return path
@@ -34,15 +34,14 @@ def create_starter_wake_fifo(spool: str = SPOOL) -> str:
 
 
 def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Create a starter's FIFO if it is missing.
+    """Create a starter's FIFO if the FIFO is missing.
 
-    Other users may write to the FIFO, because the service is another user. Only the service can
-    list the names.
+    Other users may write to the FIFO, because the service is another user. Only the service can list FIFOs.
     """
     path = f"{spool}/{WAKE}/{name}"
     try:
         os.mkfifo(path, 0o600)
-        os.chmod(path, 0o622)  # noqa: S103 - the service, another user, writes to it
+        os.chmod(path, 0o622)  # noqa: S103 - the service, another user, writes to the FIFO
     except FileExistsError:
         return
     except OSError as error:
@@ -50,10 +49,7 @@ def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Remove a FIFO that is no longer used; only its owner and the service can.
-
-    Any other file of that name is left to its owner.
-    """
+    """Remove a starter's FIFO; nothing happens if the FIFO belongs to another user."""
     try:
         if name.isalnum():
             safe_files.remove_file(f"{spool}/{WAKE}/{name}")
@@ -62,17 +58,14 @@ def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
-    """Wake the starter that sleeps on this FIFO; False if no starter sleeps on the FIFO.
-
-    With `owner`, only a FIFO of that uid is written to.
-    """
+    """Wake the starter that sleeps on a FIFO, of uid `owner` if given; False if no starter sleeps."""
     end = _open_wake(name, spool, owner)
     if end < 0:
         return False
     try:
         os.write(end, b"\n")
     except BlockingIOError:
-        return True  # the FIFO is full of earlier calls, so the starter wakes
+        return True  # the FIFO is full of calls, so the starter wakes
     except OSError:
         return False
     finally:
@@ -81,7 +74,7 @@ def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> boo
 
 
 def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
-    """Return whether a starter of that uid sleeps on this FIFO."""
+    """Return whether a starter of uid `owner` sleeps on a FIFO."""
     end = _open_wake(name, spool, owner)
     if end >= 0:
         os.close(end)
@@ -89,7 +82,7 @@ def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
 
 
 def _open_wake(name: str, spool: str, owner: int | None) -> int:
-    """Open a FIFO that has a reader; -1 for a FIFO without reader or another file."""
+    """Open a FIFO that has a reader; -1 for a file of another kind or without a reader."""
     if not name.isalnum():
         return -1
     path = f"{spool}/{WAKE}/{name}"

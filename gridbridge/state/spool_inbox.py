@@ -1,7 +1,6 @@
-"""Read the spool fairly for the service, with a message limit for each person.
+"""Reads users' messages from the spool for the service, with a limit for each user.
 
-Anybody may create files in the spool. So invalid files are not errors of the service: they are
-removed and logged.
+Anybody may create files in the spool. Invalid files are removed and logged, and never stop the service.
 """
 
 import logging
@@ -23,38 +22,36 @@ from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
 
-MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
-UIDS_TOLD = 5  # most uids in one log line about folders in the spool
-NAMES_A_SCAN = 20_000  # names in a scan: 50,000 took up to 4 s on a busy machine
-REMOVALS_A_SCAN = 10_000  # surplus files in a scan: a tenth of a second on ext4
-ASLEEP_S = 86400  # age at which a starter without a record has given up
+MESSAGES_A_SCAN = 200  # most messages of one uid in a scan, so that no user delays other users
+UIDS_TOLD = 5  # most uids in one log line
+NAMES_A_SCAN = 20_000  # most names in a scan: 50,000 names took up to 4 s on a busy host
+REMOVALS_A_SCAN = 10_000  # most removed files in a scan: a tenth of a second on ext4
+ASLEEP_S = 86400  # age of the FIFO of a starter that has given up
 
 _log = logging.getLogger(__name__)
 
 
 class SpoolInbox:
-    """Reads and cleans the spool of starters' messages."""
+    """The inbox of starters' messages, which also removes invalid and surplus files from the spool."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
-        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits log lines per uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)
         self._reader = SpoolReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
-        self._kept: Counter[int] = Counter()  # accepted files of each uid in this pass
+        self._kept: Counter[int] = Counter()  # accepted files by uid, since the pass over the folder began
         self._waking = ResumableFolderScan()
-        # folders that are not empty and so cannot be removed
-        self._full: frozenset[str] = frozenset()
-        self._full_met: frozenset[str] = frozenset()  # folders of `_full` found in this pass
+        self._full: frozenset[str] = frozenset()  # foreign folders that cannot be removed, because they have files
+        self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
 
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.
 
-        The order is fair: first the oldest message of each uid, then each uid's second message. A
-        call reads at most 20,000 names and the next calls continue, so that one user's many files
-        do not delay the round. A message stays in the spool until its removal, so a new SpoolInbox
-        returns it again. Raises StateError only if the folder itself cannot be listed.
+        The first message of each uid comes first, then the second message of each uid. A call reads
+        at most 20,000 names, and the next call continues. Messages stay in the spool until `remove`.
+        Raises StateError only if the folder cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
@@ -75,7 +72,7 @@ class SpoolInbox:
         self._full, self._full_met = self._full_met, frozenset()
 
     def remove(self, path: str) -> None:
-        """Remove a message that the state file has stored, unless a newer file replaced it."""
+        """Remove a message that the state file has stored; keep a newer file of the same name."""
         name = os.path.basename(path)
         try:
             now = spool_reader.spool_file_version(os.lstat(f"{self._folder}/{name}"))
@@ -85,25 +82,25 @@ class SpoolInbox:
             self._remove(name)
 
     def keep_mark(self) -> None:
-        """Recreate the mark file that asks starters to resend, if it is missing or invalid.
+        """Recreate a missing mark file, which makes starters send their messages again.
 
-        A loss of all messages also loses the mark. A mark dated in the future would make starters
-        resend for ever.
+        Whoever loses all messages also loses the mark file. A mark file with a time in the future is
+        replaced, because starters would send messages for ever.
         """
         if not self._has_mark():
             with suppress(StateError):  # disk full: the next round retries
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
-        """Return these spool messages again in the next call of `read`."""
+        """Return some spool messages again in the next call of `read`."""
         self._reader.again(map(os.path.basename, paths))
 
     def stage_of(self, path: str) -> str:
-        """Return the remote folder that a transfer's record names; empty if none."""
+        """Return the remote folder of staged files that a transfer's record names; empty if none."""
         return self._record(path).stage
 
     def submitted_of(self, path: str) -> str:
-        """Return when the local job of a record was submitted; empty if unknown."""
+        """Return the submission time of a record's local job; empty if unknown."""
         return self._record(path).submitted
 
     def _record(self, path: str) -> TransferMessage:
@@ -111,15 +108,14 @@ class SpoolInbox:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether the next sweep continues with remaining names."""
+        """Whether the next sweep continues with the remaining names."""
         return self._waking.is_amid
 
     def sweep(self, wakes: frozenset[str]) -> int:
-        """Remove old FIFOs of wake/ that are not in `wakes`; return how many.
+        """Remove old FIFOs of starters except `wakes`; return how many.
 
-        A sweep reads a limited number of names and the next sweep continues. Raises StateError if
-        wake/ is not the service's folder: if it were missing, anybody could create a symlink of
-        that name.
+        A sweep reads a limited number of names, and the next sweep continues. Raises StateError if the
+        folder of FIFOs does not belong to the service, because anybody could replace a missing folder.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -133,7 +129,7 @@ class SpoolInbox:
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
     def _scan(self) -> list[SpoolFile]:
-        """List files, oldest first; remove folders and files that were never finished."""
+        """List files, oldest first; remove foreign folders and old unfinished files."""
         try:
             folders, entries = _apart(self._names.take(self._folder))
         except OSError as error:
@@ -152,7 +148,6 @@ class SpoolInbox:
         return sorted(spool_file for spool_file in spool_files if spool_file.name != MARK)
 
     def _has_mark(self) -> bool:
-        """Return whether the mark file is ours and not dated in the future."""
         try:
             facts = os.lstat(f"{self._folder}/{MARK}")
         except OSError:
@@ -161,7 +156,7 @@ class SpoolInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Try once to remove each folder; only its owner can empty a folder with files."""
+        """Remove each foreign folder; a folder with files is tried only once."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}
@@ -172,7 +167,7 @@ class SpoolInbox:
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
     def _open_new(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
-        """Read a uid's oldest new messages, ordered by their own times."""
+        """Read the oldest new messages of a uid, ordered by the times in the messages."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
         return sorted((message for message in read if message is not None), key=spool_reader.starter_message_sort_key)
@@ -185,11 +180,7 @@ class SpoolInbox:
             return None
 
     def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
-        """Remove an invalid file; if that fails, never read or log it again.
-
-        On an error of the service (no descriptors, a failing disk) the file stays and is read
-        later.
-        """
+        """Remove an invalid file, or never read it again; after an error of the service the file stays."""
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove(spool_file.name)
@@ -204,7 +195,7 @@ class SpoolInbox:
             )
 
     def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
-        """Remove a uid's newest files beyond its limit, a limited number at a time."""
+        """Remove a uid's newest files beyond the limit, at most 10,000 in a call."""
         newest = surplus[::-1]
         removed = 0
         for spool_file in newest[:REMOVALS_A_SCAN]:
@@ -222,7 +213,6 @@ class SpoolInbox:
             )
 
     def _remove(self, name: str) -> bool:
-        """Remove a file or an empty folder of the spool; False if it stays."""
         path = f"{self._folder}/{name}"
         try:
             safe_files.remove_file(path)
@@ -242,7 +232,6 @@ def _remove_folder(path: str) -> bool:
 
 
 def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """Split spool entries into foreign folders and files."""
     folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
@@ -265,7 +254,7 @@ def _refuse_foreign(folder: str) -> None:
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise StateError(f"{folder}: not a folder of ours")
+        raise StateError(f"{folder}: not a folder of the service account")
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
@@ -281,7 +270,7 @@ def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
 
 
 def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorUid, ...]:
-    """Interleave the uids' messages: the first message of each uid, then the second of each uid."""
+    """Interleave messages: the first message of each uid, then the second message of each uid."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
         message

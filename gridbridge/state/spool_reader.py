@@ -1,7 +1,6 @@
-"""Read spool files: which are complete messages, and which uid wrote each.
+"""Reads spool files: finds complete messages and the uid of each message's author.
 
-A message's author is the uid that the kernel reports for the open file; names and times prove
-nothing. Folders that anybody may fill are scanned in portions.
+The author is the uid that the kernel reports for the open file; names and times prove nothing.
 """
 
 import errno
@@ -17,18 +16,18 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
-UNFINISHED_S = 3600  # age at which the writer of an unfinished file has died
-MOST = 5000  # names in a portion: removing as many takes a tenth of a second
+UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts as dead
+MOST = 5000  # most names in a portion; the removal of 5000 files takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
 YEAR_10000_S = 253402300800  # the limit of datetime
-# Errors of opening that the file's writer caused; other errors are the service's own.
+# errors at opening that the file's writer has caused
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageWithAuthorUid:
-    """A message with its file and its author's uid."""
+    """A message in the spool, with its file and the uid of its author."""
 
     path: str
     uid: int
@@ -36,14 +35,14 @@ class MessageWithAuthorUid:
 
 
 class SpoolFileVersion(NamedTuple):
-    """Identifies a version of a file, to detect another file of the same name."""
+    """The identity of a spool file, which tells a new file of the same name from the old file."""
 
     inode: int
     mtime_ns: int
 
 
 class SpoolFile(NamedTuple):
-    """A spool file as a scan found it; spool files sort by age."""
+    """A spool file as found by a scan; spool files sort by age."""
 
     mtime_ns: int
     name: str
@@ -60,7 +59,7 @@ class SpoolFile(NamedTuple):
 
 
 class SpoolReader:
-    """Reads each spool file once, and remembers which files it has read."""
+    """Reads each spool file once."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -68,13 +67,12 @@ class SpoolReader:
         self._read: dict[str, SpoolFileVersion] = {}
         self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when read
         self._linked: set[SpoolFileVersion] = set()
-        self._met: set[str | SpoolFileVersion] = set()  # names and marks seen since the last clean-up
+        self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Update the memory of scanned files: forget changed files, mark hard links.
+        """Note the scanned files: forget changed files, and remember files with several hard links.
 
-        A file that ever had several links stays marked: if two links of another's file are in the
-        spool, the second would look single once the first is removed.
+        Such a file stays refused: after the removal of one link, the last link would look like a usual file.
         """
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
@@ -86,14 +84,13 @@ class SpoolReader:
             self._met.update(self._recognized(spool_file))
 
     def _recognized(self, spool_file: SpoolFile) -> Iterator[str | SpoolFileVersion]:
-        """Yield the name and the mark of a file that the reader remembers."""
         if spool_file.name in self._read or spool_file.name in self._growing:
             yield spool_file.name
         if spool_file.mark in self._linked:
             yield spool_file.mark
 
     def forget_missing(self) -> None:
-        """Forget files that were not seen since the last call."""
+        """Forget files that no scan has found since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
         self._growing = {name: spool_file for name, spool_file in self._growing.items() if name in met}
@@ -101,13 +98,13 @@ class SpoolReader:
         self._met = set()
 
     def is_due(self, spool_file: SpoolFile) -> bool:
-        """Return whether a file was not read yet and looks complete."""
+        """Return whether a file is unread and looks complete."""
         if spool_file.name in self._read or spool_file.is_unfinished:
             return False
         return self._growing.get(spool_file.name) != spool_file or not self.is_young(spool_file)
 
     def is_young(self, spool_file: SpoolFile) -> bool:
-        """Return whether a file's writer may still be working."""
+        """Return whether the writer of a file may still be writing."""
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def has_replaced(self, name: str, now: SpoolFileVersion) -> bool:
@@ -115,20 +112,19 @@ class SpoolReader:
         return self._read.get(name, now) != now
 
     def skip(self, spool_file: SpoolFile) -> None:
-        """Never read this spool file again."""
+        """Never read a spool file again."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
     def again(self, names: Iterable[str]) -> None:
-        """Read the spool files of these names again."""
+        """Read some spool files again in the next scan."""
         for name in names:
             self._read.pop(name, None)
 
     def read(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
-        """Return a file's message; None if it is incomplete or gone.
+        """Return the message of a spool file; None if the file is incomplete or gone.
 
-        Raises ParseError, StateError or OSError if the file is not a message or cannot be
-        read.
+        Raises ParseError, StateError or OSError for a file without a message, and for an unreadable file.
         """
         path = f"{self._folder}/{spool_file.name}"
         self._refuse_linked(spool_file)
@@ -146,16 +142,15 @@ class SpoolReader:
         return MessageWithAuthorUid(path=path, uid=facts.st_uid, message=message)
 
     def _may_grow(self, spool_file: SpoolFile, data: bytes) -> bool:
-        """Return whether a shell may still be writing this file."""
         return not data.endswith(WHOLE) and self.is_young(spool_file)
 
     def _refuse_linked(self, spool_file: SpoolFile) -> None:
         if spool_file.mark in self._linked:
-            raise StateError(f"{spool_file.name}: not a file of one link")
+            raise StateError(f"{spool_file.name}: the file has several hard links")
 
 
 def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
-    """Return a scanned file's facts; None if the file is gone."""
+    """Return the facts of a scanned spool file; None if the file is gone."""
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
@@ -172,12 +167,12 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return the version of a file, which differs from other files of the same name."""
+    """Return the version of a spool file."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
 def read_transfer_record(path: str) -> TransferMessage:
-    """Return a transfer's record; an empty message if it cannot be read."""
+    """Return a transfer's record; an empty message if the record cannot be read."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         return decode_transfer_message(data)
@@ -186,7 +181,7 @@ def read_transfer_record(path: str) -> TransferMessage:
 
 
 def is_read_error_of_file_itself(error: Exception) -> bool:
-    """Return whether a read error is due to the file itself, not to the service."""
+    """Return whether the file's writer, and not the service, has caused a read error."""
     if isinstance(error, OSError):
         return False
     cause = error.__cause__
@@ -194,18 +189,18 @@ def is_read_error_of_file_itself(error: Exception) -> bool:
 
 
 def starter_message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]:
-    """Return the key by which messages sort: their own time, then their path."""
+    """Return the sort key of a message: the time in the message, then the path."""
     return _seconds(message.message.at), message.path
 
 
 def _whole(name: str, data: bytes) -> bytes:
-    """Return a shell message's lines; ParseError if it is cut or of a wrong kind."""
+    """Return the lines of a message; ParseError for a shell's message that is cut or of a wrong kind."""
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
-        raise ParseError("its writer did not finish it")
+        raise ParseError("the message is incomplete")
     if not data.startswith(OF_SHELLS):
-        raise ParseError("shells tell of ends alone")
+        raise ParseError("a shell may only report the end of a job")
     return data[: -len(WHOLE) + 1]
 
 
@@ -229,10 +224,7 @@ def _seconds(at: str) -> float:
 
 
 class ResumableFolderScan:
-    """A scan of a folder that anybody may fill, continued at each call.
-
-    Reading very many names at once would delay the round and all transfers.
-    """
+    """A scan of a folder in portions; a folder that users have filled then delays no round."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -240,11 +232,11 @@ class ResumableFolderScan:
 
     @property
     def is_amid(self) -> bool:
-        """Whether a pass over the folder has begun and names remain."""
+        """Whether names of the folder remain for the next call."""
         return self._entries is not None
 
     def take(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return the next names; after the folder's last name a new pass begins. Raises OSError."""
+        """Return the next names; a new pass begins after the folder's last name. Raises OSError."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))
         if len(portion) == self._most:

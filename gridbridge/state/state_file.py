@@ -1,12 +1,8 @@
-"""The open state file: transactions, queries and changes for all groups of tables.
+"""The open state file: transactions, queries and changes for all tables. Only the service account opens the file.
 
-SQLite uses its rollback journal instead of WAL: with SQLite before 3.51.3, two processes that write at once can
-corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). WAL's advantage, readers beside a writer, is rarely
-needed here. The journal persists, because a deleted journal can reappear after a power cut and undo the last
-commit (pragma synchronous, EXTRA).
-
-Only the service account opens it. SQL appears only in modules that define tables. Each group of tables is a
-module with a class over StateFile; a new group adds a module and a migration.
+SQLite uses the rollback journal instead of WAL: with SQLite before 3.51.3, two processes that write at once
+can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). The journal persists, because a deleted
+journal can reappear after a power cut and undo the last commit (pragma synchronous, EXTRA).
 """
 
 import os
@@ -42,15 +38,14 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 
-PORTION = 5000  # most rows in one change, which takes a tenth of a second
+PORTION = 5000  # most rows in one change; 5000 rows take a tenth of a second
 
 
 class StateFile:
     """The open state file, for one thread.
 
-    Classes such as CampaignRows are built over it. Each method is one transaction, unless
-    `transaction()` groups several methods. Methods raise StateError if the file cannot be read or
-    written. Then the whole transaction is rolled back, and the next transaction may succeed.
+    Each method is one transaction, unless `transaction()` groups several methods. After a failed read or
+    write the method raises StateError, the transaction is rolled back, and the next may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -62,11 +57,10 @@ class StateFile:
 
     @classmethod
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
-        """Open the state at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
+        """Open the database at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
 
-        With `is_unchanged` the state must exist with this program's schema, and each change fails.
-        Raises StateError for a newer schema, for a foreign file, and for a file that
-        cannot be written.
+        With `is_unchanged` the database must have this program's schema, and each change fails.
+        Raises StateError for a newer schema, a foreign file and an unwritable file.
         """
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
@@ -76,10 +70,9 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Group changes into one transaction that begins with the first change.
+        """Group changes into one transaction, which begins with the first change.
 
-        If one change fails, all are rolled back even if the caller continues, because SQLite itself
-        rolls back on a full disk.
+        If one change fails, all changes are rolled back, even if the caller ignores the error.
         """
         if self._group is not None:
             yield
@@ -99,26 +92,20 @@ class StateFile:
     def execute(
         self, change: Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     ) -> CursorResult[Any]:
-        """Execute an SQL change, or the same change for each of several values."""
+        """Execute an SQL change once, or once for each row of values."""
         with self._begun() as connection, convert_database_errors(self._name):
             try:
                 return connection.execute(change, values)
-            except OverflowError as error:  # a message may contain too large a number
+            except OverflowError as error:  # a user's message may contain too large a number
                 raise StateError(f"{self._name}: {error}") from error
 
     def execute_each(self, change: Executable, rows: Sequence[Mapping[str, object]]) -> None:
-        """Execute a change for many rows, in batches between which others can write.
-
-        Within an open transaction all batches belong to it. No rows change nothing.
-        """
+        """Execute a change for many rows, in portions; other programs can write between two portions."""
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 
     def upsert(self, table: Table, unless: ColumnElement[bool] | None = None) -> Executable:
-        """Return a statement that inserts a row or replaces the row with its key.
-
-        Existing rows for which `unless` holds stay unchanged.
-        """
+        """Return a statement that inserts a row, or replaces the row of this key unless `unless` holds."""
         adding = _insertion(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
         names = (column.name for column in table.c)
@@ -128,7 +115,7 @@ class StateFile:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        """Join the open transaction, or begin one."""
+        """Continue the open transaction, or begin a transaction."""
         if self._connection is None and self._group is not None:
             self._group.enter_context(self._new())
         if self._connection is None:
@@ -154,11 +141,10 @@ class StateFile:
 
     def _refuse_failed(self) -> None:
         if self._failed:
-            raise StateError(f"{self._name}: nothing was kept, since a change failed before")
+            raise StateError(f"{self._name}: nothing was stored, because a change of this transaction failed")
 
 
 def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Insert":
-    """Return the insert statement of the dialect, whose import is slow and so deferred."""
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 
@@ -168,18 +154,18 @@ def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Ins
     return postgresql.insert(table)
 
 
-BUSY_S = 30  # longer than the longest transaction, deleting a day's transfers
-JOURNAL_BYTES = 4 << 20  # journal size that a large transaction leaves
-POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's own choice is psycopg2
+BUSY_S = 30  # longer than the longest transaction, which deletes a day's transfers
+JOURNAL_BYTES = 4 << 20  # size to which the journal shrinks after a large transaction
+POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's default is psycopg2
 MIGRATIONS = "gridbridge.state:migrations"
 HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
 def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
-    """Open the state at `url`, created or migrated as needed; also return its name.
+    """Open the database at `url`, created or migrated as needed; also return the database's name.
 
-    With `is_unchanged` the state must exist and cannot be changed.
+    With `is_unchanged` the database must exist and cannot be changed.
     """
     with convert_database_errors("state"):
         address = make_url(url)
@@ -197,7 +183,7 @@ def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple
 
 @contextmanager
 def convert_database_errors(name: str) -> Iterator[None]:
-    """Convert database errors to a StateError of one line."""
+    """Convert errors of the database to StateError, with a message of one line."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -213,7 +199,7 @@ def _engine(address: URL, name: str, is_unchanged: bool) -> Engine:
             address = address.set(drivername=POSTGRESQL)
         return create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
-        raise StateError(f"{name}: {error}; it comes with gridbridge[postgresql]") from error
+        raise StateError(f"{name}: {error}; install gridbridge[postgresql]") from error
     except SQLAlchemyError as error:
         raise StateError(f"{name}: {error}") from error
 
@@ -227,18 +213,16 @@ def _sqlite_engine(address: URL, path: str) -> Engine:
 
 
 def _sqlite_reader(address: URL, path: str) -> Engine:
-    """Open an existing SQLite file read-only."""
     if not os.path.exists(path):
-        raise StateError(f"{path}: not there yet")
+        raise StateError(f"{path}: no state file yet")
     reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
     return create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
 def _create(path: str) -> None:
-    """Create an empty file with mode 0600 if there is none.
+    """Create a missing file with mode 0600, which SQLite also gives to the journal.
 
-    SQLite gives its journal the same mode. An existing file is not opened here: closing it would
-    drop the locks that this process may hold on it (fcntl(2)).
+    An existing file is not opened: closing the file would drop locks of this process (fcntl(2)).
     """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -261,17 +245,17 @@ def _set_up(connection: Sqlite, _: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock first; a later upgrade of a read lock would fail, not wait."""
+    """Take the write lock first: a later change from a read lock to a write lock would fail at once."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _migrate(connection: Connection, name: str) -> None:
-    """Migrate the schema to HEAD within the open transaction; refuse foreign schemas."""
+    """Migrate the schema to HEAD within the open transaction; StateError for a newer schema."""
     version = _version(connection, name)
     if version == HEAD:
         return
     if version > HEAD:
-        raise StateError(f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows")
+        raise StateError(f"{name}: schema {version} is too new; expected at most {HEAD}")
     from alembic import command, util  # the import takes 100 ms and is rarely needed
 
     try:
@@ -283,11 +267,10 @@ def _migrate(connection: Connection, name: str) -> None:
 def _require_head(connection: Connection, name: str) -> None:
     version = _version(connection, name)
     if version != HEAD:
-        raise StateError(f"{name}: schema {version or 'none'} is not {HEAD}; whoever acts makes it")
+        raise StateError(f"{name}: wrong schema {version or 'none'}; expected {HEAD}, made by the next acting program")
 
 
 def _version(connection: Connection, name: str) -> str:
-    """Return the schema's version; empty for an empty database."""
     inspector = inspect(connection)
     if inspector.has_table("alembic_version"):
         return str(connection.execute(_VERSION).scalar() or "")

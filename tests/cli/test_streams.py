@@ -87,7 +87,7 @@ def test_a_folder_that_is_not_there_is_one_clear_line(command: tuple[str, ...], 
     status, errors = run((*command, "--published", str(tmp_path / where)))
 
     wrong = "no such folder; run this on the transfer host, where the service is"
-    new = "on a new one gridbridge setup host --apply makes it"
+    new = "on a new host gridbridge setup host --apply creates the folder"
     assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}; {new}"])
 
 

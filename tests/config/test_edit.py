@@ -77,7 +77,7 @@ def test_what_is_there_already_is_not_touched() -> None:
     ids=["all queues in one line", "keys with dots"],
 )
 def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> None:
-    with pytest.raises(ConfigError, match="only you can edit"):
+    with pytest.raises(ConfigError, match="edit the section by hand"):
         edited(text, "slots = 7")
 
 

@@ -125,7 +125,7 @@ def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text
 def test_load_values_of_no_possible_time_are_refused_with_their_file(head: str, tmp_path: Path) -> None:
     (tmp_path / "load").write_text(f"{head}\n")
 
-    with pytest.raises(ParseError, match="load: the first line has a time that can't be"):
+    with pytest.raises(ParseError, match="load: the first line has an impossible time"):
         build_site_status_report(NOW, str(tmp_path))
 
 

@@ -230,10 +230,10 @@ def test_a_failure_that_the_caller_swallows_still_undoes_all(
             transfers.put(a_transfer())
             with pytest.raises(StateError, match=r"too large|out of range"):
                 transfers.put(a_transfer(remote_id=2**63))
-            with pytest.raises(StateError, match="nothing was kept"):
+            with pytest.raises(StateError, match="nothing was stored"):
                 transfers.put(a_transfer(uid=1002))
 
-    with pytest.raises(StateError, match="nothing was kept"):
+    with pytest.raises(StateError, match="nothing was stored"):
         change()
     assert transfers.open() == ()
 

@@ -114,7 +114,7 @@ def test_a_file_of_an_earlier_schema_is_migrated(
     before = path.read_bytes()
     with_another_migration(tmp_path, monkeypatch)
 
-    with pytest.raises(StateError, match="schema 0002 is not 0003"):
+    with pytest.raises(StateError, match="wrong schema 0002; expected 0003"):
         StateFile.open(url_of(path), is_unchanged=True)
     assert path.read_bytes() == before
     assert transfers_in(path).open() == (a_transfer(),)
@@ -132,7 +132,7 @@ def test_a_file_that_a_newer_program_migrated_is_refused(
         StateFile.open(url_of(path))
     before = path.read_bytes()
 
-    with pytest.raises(StateError, match="schema 0003 is newer than 0002"):
+    with pytest.raises(StateError, match="schema 0003 is too new; expected at most 0002"):
         StateFile.open(url_of(path))
     assert path.read_bytes() == before
 
@@ -187,7 +187,7 @@ def test_a_file_that_may_not_change_is_read_and_never_written(tmp_path: Path, a_
     """Nor is it made; a name may hold what a URI gives a meaning."""
     path = tmp_path / "odd?name #1.db"
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
-    with pytest.raises(StateError, match=r"not there yet$"):
+    with pytest.raises(StateError, match=r"no state file yet$"):
         StateFile.open(url, is_unchanged=True)
     TransferRows(StateFile.open(url)).put(a_transfer())
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
@@ -255,7 +255,7 @@ def test_a_password_is_not_shown() -> None:
 def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
-    with pytest.raises(StateError, match=r"psycopg.*; it comes with gridbridge\[postgresql\]"):
+    with pytest.raises(StateError, match=r"psycopg.*; install gridbridge\[postgresql\]"):
         StateFile.open("postgresql://gridbridge@127.0.0.1:1/gridbridge")
 
 

@@ -368,7 +368,7 @@ def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -
     (folder / "wake").rmdir()
     (folder / "wake").symlink_to(tmp_path)
 
-    with pytest.raises(StateError, match="not a folder of ours"):
+    with pytest.raises(StateError, match="not a folder of the service account"):
         SpoolInbox(str(folder), 10, Clock()).sweep(frozenset())
 
 

@@ -1,4 +1,4 @@
-"""Query the site's own cluster for the facts of a balancer round, and parse its answers."""
+"""Queries the home cluster for the facts of a balancer round, and parses the output of its status programs."""
 
 import os
 from contextlib import suppress
@@ -31,8 +31,8 @@ USUAL_QUEUE = BalanceSection().queue
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Query the cluster's status programs; return their raw output and the time before the query.
 
-    Raises ClusterStateUnknown when a program does not answer, and ConfigError when the site has no
-    cluster that the balancer can manage.
+    Raises ClusterStateUnknown if a program does not answer, and ConfigError if the site has no cluster that the
+    balancer can manage.
     """
     name = policy.site.cluster
     if not name:
@@ -53,8 +53,8 @@ def parse_balance_situation(
 ) -> BalanceSituation:
     """Parse the raw output of a cluster's status programs into a balancer's situation.
 
-    Raises ClusterStateUnknown for an incomplete or unreadable answer; the message begins with
-    `where`. OAR has no queues on nodes, so its slots count as slots of `queue`.
+    Raises ClusterStateUnknown for incomplete or unreadable output; the message begins with `where`. OAR has
+    no queues on nodes, so OAR's slots count as slots of `queue`.
     """
     try:
         cell, laid_out = _read(documents, saved_round, queue)
@@ -103,13 +103,13 @@ def _laid_out(table: bytes) -> CellConfiguration:
         raise ParseError(f"qconf.json: {error}") from error
 
 
-STEPS = 32  # 8 MiB steps per round: three seconds at the first round
+STEPS = 32  # most steps of 8 MiB in a round; 32 steps take three seconds
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored recent task ends; empty for a missing or unreadable file.
+    """Return the stored recent ends of tasks; empty for a missing or unreadable file.
 
-    With an empty result, the next round reads the accounting file from its start.
+    After an empty result the next round reads the accounting file from the start.
     """
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
@@ -117,15 +117,14 @@ def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
 
 
 def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
-    """Store the recent task ends; raise StateError when storing fails."""
+    """Store the recent ends of tasks; StateError if this fails."""
     safe_files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
 
 
 def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Return the recent task ends, with the ends that the accounting file got since the last call.
+    """Return the recent ends of tasks, with ends that the accounting file has got since the last call.
 
-    A new cell has no accounting file before its first task ends. Raises StateError when
-    the file can't be read.
+    A new cell has no accounting file before its first task ends. Raises StateError for an unreadable file.
     """
     if not ends.place.inode and not os.path.exists(path):
         return ends

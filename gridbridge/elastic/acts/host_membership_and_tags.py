@@ -1,4 +1,4 @@
-"""Add machines to a cell as execution hosts and remove hosts, with the protocol for both."""
+"""Adds machines to the home cluster as execution hosts, removes hosts, and changes the tags of hosts."""
 
 import logging
 import socket
@@ -50,33 +50,32 @@ _log = logging.getLogger(__name__)
 
 
 class ExecutionHostMembership(Protocol):
-    """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
+    """Adds machines to the home cluster as execution hosts, and removes hosts.
 
-    Each call may be repeated, also after a kill, and every command has a timeout. Raises
-    CommandFailed when a command fails, HostNotReached while a machine does not answer, and
-    SshAccessRejected when a machine's host key is wrong.
+    Each call may be repeated, also after a kill, and every command has a timeout. Raises CommandFailed for
+    a failed command, HostNotReached while a machine does not answer, and SshAccessRejected for a wrong host key.
     """
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
-        """Do the missing steps of a machine's joining; return the step that it has reached.
+        """Do the missing steps by which a machine joins the cluster; return the step that is reached.
 
-        The host's queues are enabled last, after its daemon has reported.
+        The host's queues are enabled last, after the execution daemon has reported.
         """
         ...
 
     def close(self, host: str) -> None:
-        """Disable all queue instances of a host, so that no more task starts there."""
+        """Disable all queue instances of a host, so that no further task starts on the host."""
         ...
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Enable a host's queues again, and resume its best-effort queues.
+        """Enable a host's queues again, and resume the host's best-effort queues.
 
-        Queues in `closed` stay disabled; if the host has such a queue, the result is CLOSED.
+        Queues in `closed` stay disabled; a host with such a queue gives CLOSED.
         """
         ...
 
     def opening(self, host: str) -> str:
-        """Return the command by which an administrator lets a powered host run tasks again."""
+        """Return the command by which an administrator lets a host run tasks after power-on."""
         ...
 
     def clearing(self, host: str) -> str:
@@ -88,15 +87,15 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def look(self, host: str) -> HostCheckBeforeRemoval:
-        """Query whether a host is idle, closed and listed."""
+        """Query whether a host is idle, closed to new tasks, and in the cluster's list of hosts."""
         ...
 
     def make_way(self, host: str) -> bool:
-        """Preempt the best-effort tasks of a closed host; say whether the host is empty."""
+        """Preempt the best-effort tasks of a closed host; return whether the host is empty."""
         ...
 
     def halt(self, host: str) -> None:
-        """Tell the batch system that a closed and idle host is being switched off."""
+        """Tell the batch system that a closed and idle host is going to be switched off."""
         ...
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
@@ -104,13 +103,13 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def put_elsewhere(self, host: str) -> bool:
-        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
+        """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         ...
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
-        """Remove a closed and idle host from the cluster, and its name from the hosts files.
+        """Remove a closed and idle host from the cluster, and the host's name from the hosts files.
 
-        The daemon of a dead host is not contacted.
+        The execution daemon of a dead host is not contacted.
         """
         ...
 
@@ -118,28 +117,27 @@ class ExecutionHostMembership(Protocol):
 def enable_node_queues(
     node: BalancerOwnedNode, membership: ExecutionHostMembership, closed: frozenset[str], now: datetime
 ) -> BalancerOwnedNode:
-    """Enable a node's queues except `closed` queues; return the node as ready since `now`."""
+    """Enable a node's queues except those in `closed`; return the node as ready since `now`."""
     step = membership.open(node.name, closed)
     return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineHostMembership:
-    """Adds execution hosts to one Grid Engine cell, and removes them (ExecutionHostMembership)."""
+    """Adds execution hosts to a Grid Engine cell, and removes execution hosts."""
 
     cell: GridEngineCellAccess
     preparing: NewMachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
-    turn: Lock = field(default_factory=Lock)  # serializes changes of queues, see `leave`
+    turn: Lock = field(default_factory=Lock)  # serializes changes of queues
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
-        """Do the missing steps of a machine's joining; return the step that it has reached.
+        """Do the missing steps by which a machine joins the cell; return the step that is reached.
 
-        Bootstrap precedes the addition to the cell, so a machine with a wrong host key leaves no
-        trace. Raises NewMachineAddressInUse for a machine with another host's address.
-        Raises NewHostInNoQueue for a host that reports and has no queue, because no task would ever
-        start there.
+        Bootstrap comes before the addition to the cell, so a machine with a wrong host key leaves no trace. Raises
+        NewMachineAddressInUse for another host's address, and NewHostInNoQueue for a host without a queue,
+        because no task would ever start on this host.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -166,11 +164,11 @@ class GridEngineHostMembership:
         return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:
-        """Disable all queues of a host; a host that the cell does not know counts as closed."""
+        """Disable all queues of a host; a host that is not in the cell counts as closed."""
         execution_hosts.disable_host_queues(self.cell, host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Enable a host's queues, but not those that were disabled on all hosts."""
+        """Enable a host's queues, except queues that somebody disabled on all hosts."""
         closed_queues = execution_hosts.enable_host_queues(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
@@ -183,7 +181,7 @@ class GridEngineHostMembership:
         return f"qmod -e '*@{host}'"
 
     def clearing(self, host: str) -> str:
-        """Return the commands by which an administrator requeues or ends a dead host's tasks."""
+        """Return the commands by which an administrator requeues or ends the tasks of a dead host."""
         queues = f"'*@{host}'"
         return (
             f"`qmod -rq {queues}` has what may run again run elsewhere,"
@@ -200,7 +198,7 @@ class GridEngineHostMembership:
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
     def look(self, host: str) -> HostCheckBeforeRemoval:
-        """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
+        """Query whether a host is idle, closed and in the cell's list; best-effort tasks do not count as use."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
             instance.rpartition("@")[2]
@@ -214,27 +212,26 @@ class GridEngineHostMembership:
         )
 
     def make_way(self, host: str) -> bool:
-        """Preempt the tasks of a host's best-effort queues; say whether the host is empty."""
+        """Preempt the tasks of a host's best-effort queues; return whether the host is empty."""
         return not self._emptied(host, is_dead=False)
 
     def halt(self, host: str) -> None:
-        """Do nothing: Grid Engine needs no notice of a closed host that is switched off."""
+        """Do nothing, because Grid Engine needs no notice before a host is switched off."""
 
     def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
         return task_rescheduling.query_reschedulable_tasks(self.cell, of_hosts, self.clock.now_s())
 
     def put_elsewhere(self, host: str) -> bool:
-        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
+        """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
-        """Remove a closed host from the cell, and its name from the hosts files.
+        """Remove a closed host from the cell, and the host's name from the hosts files.
 
-        While a task remains, the host's daemon must keep running, because it reports the ends of
-        tasks. Changes of queues are serialized: `qconf -purge` writes back a whole queue, so a
-        concurrent change would be lost. Raises TasksOnLostHost with the tasks of a dead host that
-        Grid Engine does not put back.
+        While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks. A lock
+        serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a concurrent change.
+        Raises TasksOnLostHost with the tasks of a dead host that Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return HostRemovalProgress.kept(used)
@@ -251,10 +248,7 @@ class GridEngineHostMembership:
         return HostRemovalProgress.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
-        """Preempt best-effort tasks; reschedule the rerunnable tasks of a dead host.
-
-        Return a text about the remaining use; empty for an unused host.
-        """
+        """Preempt best-effort tasks, reschedule a dead host's tasks, and describe the use that remains."""
         used = self._used(host)
         for instance in used:
             if is_dead:
@@ -277,7 +271,6 @@ class GridEngineHostMembership:
         ]
 
     def _name(self, node: MachineToJoinCell) -> None:
-        """Make the node's name resolve to its address on this host."""
         if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
         if (address := resolve_host_address(node.name)) != node.address:
@@ -285,10 +278,10 @@ class GridEngineHostMembership:
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse when the node's address belongs to another host.
+        """Raise NewMachineAddressInUse if the node's address belongs to another host.
 
-        Without this check the other host would be bootstrapped. A silent host of the cell does not
-        count: its machine may be gone, and its address reused.
+        Else the bootstrap would run on the other host. A silent host of the cell does not count, because a cloud
+        may have given its address to the new machine.
         """
         other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
@@ -299,7 +292,6 @@ class GridEngineHostMembership:
             raise NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
     def _admit(self, node: MachineToJoinCell) -> None:
-        """Register the node in the cell: first its resources, then its queues."""
         execution_hosts.add_execution_host(self.cell, node.name)
         execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
         for group in node.hostgroups:
@@ -310,9 +302,8 @@ class GridEngineHostMembership:
 
 
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
-    """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
+    """Return the adapter that adds hosts to the home cluster; each call has a timeout."""
     cluster = configured_cluster_address(policy, policy.site.cluster)
-    # other kinds of clusters were refused before
     return MEMBERSHIPS[cluster.kind](policy, cluster)
 
 
@@ -332,10 +323,7 @@ MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
 
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of each tagged host.
-
-    Raise ClusterStateUnknown when the cell does not answer.
-    """
+    """Return the tags of each tagged host; ClusterStateUnknown if the cell does not answer."""
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
@@ -347,9 +335,9 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake for a host that is no execution host of the site's own cluster.
+    """Raise CommandLineMistake unless a host is an execution host of the home cluster.
 
-    Raises ClusterStateUnknown when the cell does not answer.
+    Raises ClusterStateUnknown if the cell does not answer.
     """
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
@@ -364,10 +352,9 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
-    """Add a tag to a host, or remove it; return the host's tags afterwards.
+    """Add a tag to a host, or remove a tag; return all tags of the host.
 
-    Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when the cell
-    refuses the change.
+    Raises ClusterStateUnknown if the cell does not answer, and CommandFailed if the cell refuses the change.
     """
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags

@@ -1,7 +1,7 @@
-"""Turn a new machine into an execution host: run the scripts of conf/bootstrap over ssh.
+"""Turns a new machine into an execution host by scripts of conf/bootstrap, run by ssh.
 
-Each step is a sh script that may be repeated. A step's input is its arguments and its standard
-input. A site omits the steps that its machine image or its user data already do.
+Each step is a sh script that may be repeated. A site leaves out steps that the machine's image or user
+data already do.
 """
 
 import grp
@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 16  # size limit of a step's script, and of the mounts file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineBootstrap:
-    """The bootstrap steps of one site, run on new machines over ssh."""
+    """The bootstrap steps of a site, run on new machines by ssh."""
 
     settings: MachineBootstrapSection
     cell: GridEngineCellAccess
@@ -34,18 +34,17 @@ class NewMachineBootstrap:
     folder: str = BOOTSTRAP
 
     def prepare(self, node: MachineToJoinCell, hosts: Iterable[str]) -> None:
-        """Run all bootstrap steps but the last, which starts the execution daemon.
+        """Run all bootstrap steps except the last, which starts the execution daemon.
 
-        The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong
-        host key, HostNotReached while the machine does not answer, and CommandFailed for a failed
-        step.
+        The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong host key,
+        HostNotReached while the machine does not answer, and CommandFailed for a failed step.
         """
         steps = self.settings.steps.split()
         if steps:
             self._do(node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START})
 
     def start(self, node: MachineToJoinCell) -> None:
-        """Start the execution daemon, if that is a configured step; raise as `prepare`."""
+        """Start the execution daemon if the site configures this step; raises the errors of `prepare`."""
         if START in self.settings.steps.split():
             self._do(node, {START: ""})
 
@@ -66,7 +65,6 @@ class NewMachineBootstrap:
                 )
 
     def _command(self, step: str) -> str:
-        """Return the command line for the remote shell; the script is an argument."""
         script = _text(f"{self.folder}/{step}", "steps")
         arguments = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote_for_sh, (script, step, *arguments))))
@@ -82,7 +80,7 @@ class NewMachineBootstrap:
         return "".join(map(_person, self.settings.people.split()))
 
     def servers(self) -> tuple[str, ...]:
-        """Return the file servers whose folders machines mount; empty without step `mounts`."""
+        """Return the file servers whose folders new machines mount; empty without step `mounts`."""
         matches = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)
 
@@ -90,7 +88,6 @@ class NewMachineBootstrap:
         return "".join(f"{line}\n" for line in self._mounted())
 
     def _mounted(self) -> list[str]:
-        """Return the entries of the site's fstab(5) file, without comments and empty lines."""
         if not self.settings.mounts:
             return []
         lines = _text(self.settings.mounts, "mounts").splitlines()
@@ -106,7 +103,7 @@ TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[s
 
 
 def resolve_host_address(host: str) -> str:
-    """Return the IP address that a host name resolves to on this host; empty for none."""
+    """Return the IP address of a host name as this host resolves the name; empty if there is none."""
     try:
         return socket.gethostbyname(host)
     except OSError:
@@ -114,7 +111,6 @@ def resolve_host_address(host: str) -> str:
 
 
 def _text(path: str, key: str) -> str:
-    """Return the text of a configured file; raise ConfigError with its key for a missing file."""
     try:
         return safe_files.read_file_only_owner_writes(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:

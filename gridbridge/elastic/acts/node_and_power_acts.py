@@ -1,10 +1,8 @@
-"""Carry out a round's act on a host of the site: switch off, switch on, or open.
+"""Carries out the acts of a balancer round on nodes and on the site's hosts.
 
-Each act may be repeated, also after a kill. A host is switched off only when it is closed and still idle. No
-act ends a task; on request rerunnable tasks are rescheduled.
-
-Each act may be repeated, also after a kill, and skips the steps that are already done. Only best-effort tasks
-are ever ended: a node is removed only when it is closed and still idle.
+Each act may be repeated, also after a kill. A node is removed, and a host switched off, only if the node or
+host is closed to new tasks and still idle. Only best-effort tasks are ended; on request a squeeze reschedules
+rerunnable tasks.
 """
 
 import logging
@@ -52,17 +50,17 @@ _power_log = logging.getLogger(__name__)
 PATIENT = (
     NodeStateCause.DRAINED,
     NodeStateCause.CONDENSED,
-)  # a host with such a cause stays closed until its tasks have ended
+)  # causes for which a host stays closed until its tasks have ended
 ChangeHostTag = Callable[[str, str, bool], None]  # host, tag, and whether to add or remove the tag
 
 
 def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
-    """Keep no tag; for sites without power-managed hosts."""
+    """Do nothing; used by sites whose hosts have no power control."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPowerActRunner:
-    """Powers the site's own hosts off and on; acts on different hosts may run in parallel."""
+    """Switches the site's hosts off and on; acts on several hosts may run in parallel."""
 
     supplies: Mapping[str, HostPowerControl]  # power controls, by pool
     membership: ExecutionHostMembership
@@ -71,20 +69,19 @@ class HostPowerActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Carry out a due act and return the node's new state.
+        """Carry out a due act, and return the node in its new state.
 
-        Raises GridbridgeError when the next round has to retry the act.
+        Raises GridbridgeError if the next round has to retry the act.
         """
         assert due.act
         return POWER_ACTS[due.act](self, due)
 
     def _rest(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Close a host; switch it off if it is still idle, else open it again.
+        """Close a host; switch the host off if it is still idle, else open the host again.
 
-        Best-effort tasks are preempted first, which may take several rounds. The standby tag is
-        written before power-off, because a host that is off and has no tag is never woken. If the
-        power-off request may have failed, the host counts as off; if it stays on, a later round
-        opens it.
+        Preemption of best-effort tasks may take several rounds. The standby tag is written before
+        power-off, because a host that is off and has no tag is never woken. After a failed power-off
+        request the host counts as off; a later round opens a host that is still on.
         """
         node = due.node
         if node.is_kept:  # an administrator wants to keep the host meanwhile
@@ -107,27 +104,27 @@ class HostPowerActRunner:
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostCheckBeforeRemoval) -> bool:
-        """Say whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
+        """Return whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
         return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
 
     def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Switch a host on; later rounds see it come up, or repeat the request."""
+        """Switch a host on; later rounds check the result, and may repeat the request."""
         self._supply(due.node).start(_powered_machine(due.node))
         return due.node
 
     def _open(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Enable a host's queues; remove only the standby tag that a squeeze wrote."""
+        """Enable a host's queues; remove the standby tag only if a squeeze wrote the tag."""
         self.tag(due.node.name, STANDBY_AUTO, False)
         works = self._opened(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
     def _stop(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Switch off a host that did not come up or did not go off; it keeps its tags.
+        """Switch off a host that did not come up or did not go off; the host keeps its tags.
 
-        The host counts as up until a provider reports it off. Raises SilentHostMayRunTasks while
-        the cell lists a task there.
+        The host counts as up until a provider reports that it is off. Raises SilentHostMayRunTasks while the cell
+        lists a task on the host.
         """
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
@@ -161,13 +158,13 @@ POWER_ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], 
 
 _log = logging.getLogger(__name__)
 
-LEAVES_S = 600.0  # after this time a host that has not left the cell is logged
-LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # the node's daemon does not answer
+LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # causes of nodes whose daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeActRunner:
-    """Carries out acts on the nodes of one site; acts on different nodes may run in parallel."""
+    """Carries out acts on the nodes of a site; acts on several nodes may run in parallel."""
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
@@ -175,14 +172,14 @@ class NodeActRunner:
     supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
     membership: ExecutionHostMembership
     now: Callable[[], datetime]
-    tag: ChangeHostTag = ignore_host_tag  # changes the tags of power-managed hosts
-    fill_first: bool = False  # the scheduler fills nodes one after the other
+    tag: ChangeHostTag = ignore_host_tag
+    fill_first: bool = False  # whether the scheduler fills one node after another
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Carry out a due act and return the node's new state.
+        """Carry out a due act, and return the node in its new state.
 
-        Raises GridbridgeError when the next round has to retry the act.
+        Raises GridbridgeError if the next round has to retry the act.
         """
         if due.act is None:
             return due.node
@@ -191,9 +188,9 @@ class NodeActRunner:
         return ACTS[due.act](self, due.node)
 
     def end(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy a pool's machine that belongs to no node, such as the master's machine.
+        """Destroy a machine that belongs to no node, such as the master's machine.
 
-        Raises GridbridgeError when a later round has to retry.
+        Raises GridbridgeError if a later round has to retry.
         """
         self.providers[pool].destroy(machine)
 
@@ -204,10 +201,10 @@ class NodeActRunner:
         )
 
     def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Have the node's machine created by its provider.
+        """Have a provider create the node's machine.
 
-        When the outcome is unknown the node stays requested, and the provider's next list decides.
-        After ProviderRequestRepeatable the next round repeats the request.
+        If the outcome is unknown the node stays requested, and the provider's next list decides. After
+        ProviderRequestRepeatable the next round repeats the request.
         """
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
@@ -229,7 +226,7 @@ class NodeActRunner:
         )
 
     def _join(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Continue the joining of a node; a machine with a wrong host key is destroyed."""
+        """Continue the steps by which a node joins; a machine with a wrong host key is destroyed."""
         try:
             step = self.membership.join(self._joining(node))
         except SshAccessRejected:
@@ -243,7 +240,7 @@ class NodeActRunner:
         return replace(node, step=step)
 
     def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Close a node; evict it if it is still idle, else open it again."""
+        """Close a node; remove the node if it is still idle, else open the node again."""
         if node.is_kept:  # an administrator wants to keep the node meanwhile
             return enable_node_queues(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
@@ -255,11 +252,10 @@ class NodeActRunner:
         return enable_node_queues(node, self.membership, self.closed, self.now())
 
     def _evict(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Remove a node from the cell, then destroy its machine; the next round checks the result.
+        """Remove a node from the cell, then destroy the machine; the next round checks the result.
 
-        A host that may be alive is inspected first, because it may run tasks: an administrator may
-        have opened it, or it may have joined at the last moment. Only a vanished machine runs
-        nothing for sure.
+        A host that may be alive is inspected first, because an administrator may have opened the host. Only the node
+        of a vanished machine surely runs no task.
         """
         if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
@@ -271,13 +267,13 @@ class NodeActRunner:
         return node
 
     def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Keep a node in the cell; a new join restores the queues and groups that the node lost."""
+        """Keep a node in the cell; a new join restores its lost queues and groups."""
         if node.cause is NodeStateCause.SILENT:
             return enable_node_queues(node, self.membership, self.closed, self.now())
         return replace(node.entering(ElasticNodeState.JOINING, self.now()), idle_since=None, step=HostJoinStep.NONE)
 
     def _is_in_use(self, node: BalancerOwnedNode) -> bool:
-        """Close a host and say whether the host still runs a task."""
+        """Close a host, and return whether the host still runs a task."""
         idleness = self.membership.look(node.name)
         if idleness.is_listed and not idleness.is_closed:
             self.membership.close(node.name)
@@ -285,7 +281,6 @@ class NodeActRunner:
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _destroy(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Destroy the node's machine; do nothing for a node without a machine id."""
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node

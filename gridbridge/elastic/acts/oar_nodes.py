@@ -1,7 +1,4 @@
-"""Power OAR's nodes off and on.
-
-OAR nodes are never created or removed (ExecutionHostMembership).
-"""
+"""Switches the nodes of an OAR server off and on; gridbridge never creates or removes OAR nodes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,27 +23,26 @@ SETTLED_S, PAUSE_S = 45.0, 0.5  # a scheduler pass may take SCHEDULER_TIMEOUT, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OarNodePower:
-    """Closes, halts and opens the nodes of the local OAR server."""
+    """Closes, halts and opens nodes of the local OAR server."""
 
     look_at: Callable[[str], OarNodeState]
     root: Callable[..., None] = field(default=oar_node_power_and_tags.run_oar_node_verb_as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
-        """Raise ProviderPermanentFailure: gridbridge never adds OAR nodes."""
+        """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
         _refuse(node.name)
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
-        """Raise ProviderPermanentFailure: gridbridge never removes OAR nodes."""
+        """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
         del is_dead
         _refuse(host)
 
     def close(self, host: str) -> None:
-        """Drain a node and wait until no running scheduler pass can start a job there.
+        """Drain a node, and wait until no running scheduler pass can start a job on the node.
 
-        OAR applies state changes between scheduler passes. Once OAR has applied a change that was
-        requested after the drain, every earlier pass has ended. The requested state is Alive, which
-        the node already has.
+        OAR applies state changes between scheduler passes. When OAR has applied a change that was requested after the
+        drain, every older pass has ended. The requested state is Alive, which the node already has.
         """
         facts = self.look_at(host)
         if facts.is_halted or not facts.is_alive:
@@ -57,18 +53,18 @@ class OarNodePower:
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
     def look(self, host: str) -> HostCheckBeforeRemoval:
-        """Query a node's state; a node that is neither Alive nor halted is not closed."""
+        """Query a node's state; a node in another state than Alive or halted is not closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
         return HostCheckBeforeRemoval(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
-        """Return True: OAR itself ends and resubmits best-effort jobs when a node is halted."""
+        """Return True, because OAR itself ends and resubmits the best-effort jobs of a halted node."""
         del host
         return True
 
     def halt(self, host: str) -> None:
-        """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for it."""
+        """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for the node."""
         if not self.look_at(host).is_halted:
             self.root("halt", host)
             self._await(host, lambda now: now.is_halted and now.is_settled)
@@ -76,7 +72,7 @@ class OarNodePower:
             self.root("undrain", host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Set a node Alive and undrain it; OAR itself recovers nodes that it suspects.
+        """Set a node Alive and undrain it; OAR itself recovers suspected nodes.
 
         OAR has no queues on nodes, so `closed` is ignored.
         """
@@ -94,7 +90,7 @@ class OarNodePower:
         return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
 
     def clearing(self, host: str) -> str:
-        """Return the commands by which an administrator ends the jobs of a node that is off."""
+        """Return the commands by which an administrator ends the jobs of a switched-off node."""
         return f"`oarnodes {host}` shows its jobs, `oardel JOB` ends one"
 
     def forgetting(self, host: str) -> str:
@@ -102,17 +98,17 @@ class OarNodePower:
         return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-        """Return no task: OAR reruns a job under a new number, and not on request."""
+        """Return no task, because OAR reruns no job on request."""
         del hosts
         return {}
 
     def put_elsewhere(self, host: str) -> bool:
-        """Return False: OAR cannot reschedule the jobs of a node."""
+        """Return False, because OAR cannot reschedule the jobs of a node."""
         del host
         return False
 
     def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
-        """Poll a node until OAR has applied a change; raise CommandFailed after a timeout."""
+        """Poll a node until OAR has applied a change; CommandFailed after 45 s."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
                 return
@@ -122,10 +118,7 @@ class OarNodePower:
 
 
 def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
-    """Return the commands that root runs for a verb about an OAR node.
-
-    The result is empty for an unknown verb.
-    """
+    """Return the commands that root runs for a verb about an OAR node; empty for an unknown verb."""
     if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
         return (oar_node_power_and_tags.oar_node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
@@ -134,19 +127,19 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
 
 
 def find_oar_energy_saving_line(configuration: str) -> str:
-    """Return the line of oar.conf that enables OAR's own energy saving; empty if disabled."""
+    """Return the line of oar.conf that enables OAR's own energy saving; empty if there is none."""
     return oar_node_power_and_tags.find_oar_energy_saving_setting(configuration)
 
 
 def are_valid_oar_tags(text: str) -> bool:
-    """Say whether a text of host tags is safe to write into OAR's database."""
+    """Return whether a text of host tags may be written into OAR's database."""
     return oar_node_power_and_tags.TAG_WORDS.fullmatch(text) is not None
 
 
 def require_oar_energy_saving_off(
     root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root,
 ) -> None:
-    """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
+    """Raise ConfigError if OAR's own energy saving is on, because only one program may switch nodes."""
     try:
         root("owns")
     except CommandFailed as error:

@@ -1,6 +1,6 @@
-"""Show administrators the balancer's nodes, and record the changes that they request.
+"""Shows the balancer's nodes to administrators, records their requests, and logs problems that only they can fix.
 
-A request is a row in the balancer's state file, and the next round carries it out.
+A request is a row in the balancer's state file; the next round carries out the request.
 """
 
 import logging
@@ -35,10 +35,9 @@ MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 
 def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
-    """Load the balancer's nodes, pools, costs and pending requests from its state file.
+    """Load nodes, pool failures, costs and pending requests from the balancer's state file.
 
-    Raises StateError for an account that may not read the file, or before the first
-    round.
+    Raises StateError for an account that may not read the file, and before the first round.
     """
     with _opened(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
@@ -56,8 +55,8 @@ def record_node_change_request(
 ) -> BalancerOwnedNode:
     """Record an administrator's request to drain, keep or free a node in the next round.
 
-    The request replaces an earlier request for the node. Raises StateError for a host that is no
-    node of the balancer, and for a node that is already being removed.
+    The request replaces an older request for the node. Raises StateError for a host that is no node of the
+    balancer, and for a node that is already being removed.
     """
     with _opened(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
@@ -71,7 +70,7 @@ def record_node_change_request(
 
 
 def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
-    """Load the last rounds that changed a node, the oldest first."""
+    """Load the last rounds that changed a node; the oldest round comes first."""
     with _opened(path, is_unchanged=True) as database:
         decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
@@ -79,7 +78,7 @@ def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tup
 
 @contextmanager
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file as the balancer's account; root changes to this account."""
+    """Open the state file as the balancer's account; root switches to this account."""
     if path == BALANCE_STATE:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
@@ -94,13 +93,13 @@ def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
 _log = logging.getLogger(__name__)
 
 
-Ending = Callable[[str, str], str]  # command that destroys a machine, by pool and machine id
+Ending = Callable[[str, str], str]  # maps pool and machine id to the command that destroys the machine
 
 
 def alert_undestroyed_machines(
     world: BalancerNodesSnapshot, pools: Mapping[str, NodePoolSection], ending: Ending
 ) -> None:
-    """Log the removed nodes whose machines the provider does not destroy."""
+    """Log removed nodes whose machines the provider has not destroyed."""
     for node in machine_list_reconciliation.nodes_with_undeleted_machines(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
         pool, mend = pools.get(node.pool, NodePoolSection()), ending(node.pool, node.machine)
@@ -108,7 +107,7 @@ def alert_undestroyed_machines(
 
 
 def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Container[str]) -> None:
-    """Log the nodes whose pool has no provider any more; rounds leave those nodes alone."""
+    """Log nodes whose pool has lost its provider; rounds neither add nor remove such nodes."""
     for node in (node for node in world.kept if node.pool not in providers):
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
@@ -119,7 +118,7 @@ def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Contai
 
 
 def alert_unmanaged_hosts_still_off(nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]) -> None:
-    """Log the command that opens each powered-off host that the balancer no longer manages."""
+    """Log the command that opens each switched-off host that the balancer no longer manages."""
     for node in nodes:
         _log.warning("event=left_off node=%s command=%r", node.name, opening(node.name))
 
@@ -127,7 +126,7 @@ def alert_unmanaged_hosts_still_off(nodes: Iterable[BalancerOwnedNode], opening:
 def describe_nodes_without_provider(
     nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Describe each node that no round manages any more, because no provider is configured."""
+    """Describe each node that rounds no longer manage, because no provider is configured."""
     return tuple(
         f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
         for node in nodes
@@ -142,7 +141,7 @@ def _mend(node: BalancerOwnedNode, opening: Callable[[str], str]) -> str:
 
 
 def alert_nodes_absent_from_provider(nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]) -> None:
-    """Log the nodes that report to the cell but are missing from their provider's list."""
+    """Log nodes that report to the cell and are missing from the provider's list."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
         provider = pools.get(node.pool, NodePoolSection()).provider
@@ -152,7 +151,7 @@ def alert_nodes_absent_from_provider(nodes: Iterable[BalancerOwnedNode], pools: 
 
 
 def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
-    """Log the provider's machines that have the name of another host of the cell."""
+    """Log machines of a provider that have the name of another host of the cell."""
     for machine in machine_list_reconciliation.machines_named_like_another_host(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
@@ -163,9 +162,9 @@ def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: En
 
 
 def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
-    """Log the machines whose pool is not configured; rounds leave those machines alone.
+    """Log machines with a pool that is not configured; rounds leave such machines alone.
 
-    Each machine comes with the pool whose provider lists it.
+    Each machine comes with the pool whose provider lists the machine.
     """
     for pool, machine in machines:
         lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {POOL_TAG} with its pool"
@@ -175,27 +174,27 @@ def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine
 
 
 def alert_hosts_without_machine(hosts: Iterable[str], forgetting: Callable[[str], str]) -> None:
-    """Log the silent hosts that are named like nodes and have no machine at any provider."""
+    """Log silent hosts that are named like nodes and have no machine at any provider."""
     for name in hosts:
         mend = f"if it is gone: {forgetting(name)}"
         _log.warning("event=no_machine host=%s mend=%r", name, mend)
 
 
 def alert_late_keep_requests(nodes: Iterable[str]) -> None:
-    """Log the nodes that an administrator asked to keep after their removal had begun."""
+    """Log nodes that an administrator wanted to keep after the removal had begun."""
     for name in nodes:
         _log.warning("event=kept_too_late node=%s", name)
 
 
 def alert_dead_nodes_with_tasks(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
-    """Log the dead nodes on which the cell still lists tasks."""
+    """Log dead nodes on which the cell still lists tasks."""
     for node in nodes:
         words = "event=hangs node=%s machine=%s mend=%r"
         _log.warning(words, node.name, node.machine, clearing(node.name))
 
 
 def alert_busy_hosts_off_by_hand(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
-    """Log the hosts that were switched off by hand while they ran tasks."""
+    """Log hosts that somebody switched off while the hosts ran tasks."""
     for node in nodes:
         mend = f"switch it on again, or: {clearing(node.name)}"
         _log.warning("event=off_under_tasks node=%s mend=%r", node.name, mend)

@@ -1,4 +1,4 @@
-"""Record the balancer's decisions with their inputs, and recompute recorded decisions."""
+"""Records the balancer's decisions with their inputs, and replays recorded decisions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,10 +28,10 @@ def balancer_round_journal_entry(
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests,
 ) -> DecisionJournalEntry | None:
-    """Return the journal entry of a round with its inputs; None for a round without acts.
+    """Return a round's journal entry with its inputs; None for a round without acts.
 
-    `gridbridge replay` recomputes each node's act from these inputs. The number of wanted nodes,
-    the policy's removals and the hosts to rest are recorded as they were decided.
+    `gridbridge replay` computes each node's act from the inputs again. The number of wanted nodes, the policy's
+    removals and the hosts to switch off are recorded as decided.
     """
     if not plan.done:
         return None
@@ -49,7 +49,7 @@ def balancer_round_journal_entry(
 
 
 def replay_balancer_round_decision(situation: Kept) -> list[str]:
-    """Recompute a recorded round's acts from its recorded inputs."""
+    """Compute the acts of a recorded round again from its recorded inputs."""
     world, patience = (
         model_value_from_json(situation["world"], BalancerNodesSnapshot),
         model_value_from_json(situation["patience"], NodeLifecycleTimeouts),

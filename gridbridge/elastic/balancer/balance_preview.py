@@ -1,4 +1,4 @@
-"""Preview a balancer round from the live cluster or from a saved folder."""
+"""Previews a balancer round for the live cluster or for a saved folder, and explains jobs and hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,11 +51,10 @@ class BalanceRuleOverrides:
 def preview_balance_plan(
     options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Decide as a round would, without acting, and return the plan's report.
+    """Decide as a balancer round would, without acts, and return the plan's report.
 
-    With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises
-    ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting
-    limits.
+    With `folder` the cell is not queried, and gridbridge.toml is read only if `path` names a file. Raises
+    ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting limits.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
@@ -76,7 +75,7 @@ def preview_balance_plan(
 
 
 def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return the pools without a machine list and the reasons, and a note if none was queried."""
+    """Return the pools without a machine list, with reasons, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
     from gridbridge.elastic.balancer import machine_lists  # imports all providers
@@ -94,7 +93,6 @@ def _no_list(pool: str, why: str) -> str:
 def _decided(
     situation: BalanceSituation, policy: Policy, options: BalanceRuleOverrides, *, is_live: bool
 ) -> BalancePlanReport:
-    """Decide by the policy, and by a squeeze if this account may query the hosts' power."""
     rules, demand = apply_command_line_rules(policy, options)
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
@@ -128,7 +126,7 @@ def _decided(
 
 
 def _unseen(policy: Policy) -> tuple[str, ...]:
-    """Return notes about facts that a round sees and this account may not read."""
+    """Return notes about facts that the balancer knows and this account may not read."""
     if not may_not_read_balancer_nodes():
         return ()
     is_squeezed = policy.squeeze.enabled and bool(policy.powered)
@@ -136,33 +134,32 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 
 def load_home_cluster_config(path: str = CONFIG) -> Policy:
-    """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
+    """Load the configuration of a site with a home cluster; ConfigError for an invalid file."""
     return configuration_in_force.load_config_with_home_cluster(path)
 
 
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:
-    """Return the balance and demand rules with the command line's values."""
+    """Return the rules of [balance] and [demand] with values from the command line."""
     return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save the inputs of a round in a folder.
+    """Save the inputs of a balancer round in a folder.
 
-    Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
+    Raises ClusterStateUnknown if the cell does not answer, and StandardOutputUnwritable for an unwritable folder.
     """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 
 
 def may_not_read_balancer_nodes() -> bool:
-    """Say whether this account may not read the balancer's nodes."""
+    """Return whether this account may not read the balancer's nodes."""
     return balance_situation_sources.is_balancer_state_unreadable()
 
 
 def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> BalanceSection:
-    """Return the balance rules with the command line's values."""
     words: dict[str, Any] = {  # each key's value has the key's own type
         "policy": BalancePolicyName(options.policy) if options.policy else None,
         "max_nodes": options.max_nodes,
@@ -179,7 +176,6 @@ def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> Balance
 
 
 def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> DemandPolicySection:
-    """Return the demand rules with the command line's values of StarCluster's options."""
     window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
         "add_at_once": options.add_nodes_per_iteration,
@@ -195,10 +191,10 @@ def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> De
 def explain_balance_of_job_or_host(
     subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
 ) -> BalancerJobOrHostExplanation:
-    """Explain what a round would do about a job number or a host.
+    """Explain what a balancer round would do about a job or a host.
 
-    `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
-    the errors of `preview_balance_plan`.
+    `nodes` are the balancer's nodes, if this account may read the nodes; a folder has its own nodes. Raises the
+    errors of `preview_balance_plan`.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)

@@ -1,4 +1,4 @@
-"""Run gridbridge-balance: one round for cron, or rounds until SIGTERM."""
+"""Runs gridbridge-balance: one round for cron, or rounds until SIGTERM."""
 
 import logging
 import os
@@ -76,7 +76,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRunOptions:
-    """The options of one gridbridge-balance process."""
+    """The options of a gridbridge-balance process."""
 
     policy: Policy
     rules: BalanceSection
@@ -99,7 +99,7 @@ class FinishedBalancerRound:
 
 
 def require_balancer_can_act(options: BalancerRunOptions) -> None:
-    """Raise ConfigError if the balancer could never act: no node maximum, or no provider."""
+    """Raise ConfigError if the balancer could never add nodes, for lack of a limit or a provider."""
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
@@ -123,21 +123,19 @@ def _has_fixed_nodes(policy: Policy) -> bool:
 
 
 def _supplies(policy: Policy) -> frozenset[str]:
-    """Return all providers that power hosts, also those without a configured host."""
     sections = policy.providers.items()
     return frozenset(name for name, section in sections if section.kind is ProviderKind.POWER)
 
 
 def _switched(policy: Policy) -> frozenset[str]:
-    """Return the providers that power the site's hosts; empty if squeeze is disabled."""
     hosts = policy.powered.values() if policy.squeeze.enabled else ()
     return frozenset(host.provider for host in hosts)
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one balancer round.
+    """Run one balancer round, dry unless the options allow acts.
 
-    A dry run changes nothing. Raises ClusterStateUnknown for an unreadable cell.
+    Raises ClusterStateUnknown if the cell does not answer.
     """
     clock = Clock()
     if options.is_acting:
@@ -149,7 +147,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
 
 
 def start_acting_balancer(options: BalancerRunOptions) -> None:
-    """Become the balancer's account, open the log, and take the lock."""
+    """Switch to the balancer's account, open the log, and take the lock."""
     require_balancer_can_act(options)
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
@@ -160,10 +158,10 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
 
 
 def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
-    """Return the seconds after which the watchdog treats a round as hung.
+    """Return the seconds after which the watchdog takes a round for hung.
 
-    A round queries all providers for their lists. Then each node may take three provider calls, or
-    all bootstrap steps over ssh. AT_ONCE nodes are handled in parallel; Libcloud calls are serial.
+    A round queries the lists of all providers. Then each node may take three provider calls, or all bootstrap
+    steps by ssh, 16 nodes in parallel. Calls of Libcloud are serial.
     """
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
@@ -179,14 +177,14 @@ def _turns(section: MachineProviderSection, nodes: int) -> int:
 
 
 class BalancerDaemon:
-    """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
+    """The cycle of gridbridge-balance, which opens the state file and runs rounds."""
 
     def __init__(self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None) -> None:
         self._wanted = options
         self._clock = clock
         self._life_sign = life_sign
         self._database: StateFile | None = None
-        self._unknown: TemporaryDirectory[str] | None = None  # empty state of a dry run
+        self._unknown: TemporaryDirectory[str] | None = None  # the folder of the empty state file of a dry run
 
     @property
     def pause_s(self) -> float:
@@ -212,18 +210,18 @@ class BalancerDaemon:
         reported.report()
 
     def _follow(self, memory: BalancerStateRows) -> None:
-        """Shift all recorded times by the step of the system clock since the last round."""
+        """Shift all recorded times by the step that the system clock has made since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
         by = memory.follow(BalancerHostClocks(boot=host.boot_id(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
     def has_news(self) -> bool:
-        """Return False: the balancer has no inbox."""
+        """Return False, because the balancer has no inbox."""
         return False
 
     def recover(self) -> None:
-        """Do nothing: each round reads the state file anew."""
+        """Do nothing, because each round reads the state file."""
 
     def release(self) -> None:
         """Close the state file."""
@@ -232,7 +230,7 @@ class BalancerDaemon:
             self._database = None
 
     def _open(self) -> StateFile:
-        """Open the state file; a dry run that may not read the file gets an empty state."""
+        """Open the state file; a dry run that may not read the file gets an empty state file."""
         if self._database is None:
             is_dry = not self._wanted.is_acting
             if is_dry and not os.access(BALANCE_STATE, os.R_OK):
@@ -245,7 +243,7 @@ class BalancerDaemon:
 
 
 class PublishingBalancerRound(BalancerRoundRunner):
-    """A balancer round that writes its statistics and publishes its result."""
+    """A balancer round that writes statistics and publishes its result."""
 
     def __init__(self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows) -> None:
         policy = options.policy
@@ -297,9 +295,9 @@ class PublishingBalancerRound(BalancerRoundRunner):
         self._over: FinishedBalancerRound | None = None
 
     def gather(self) -> BalancerRoundInputs:
-        """Gather the inputs; raise ConfigError unless exactly one machine has the master's tag.
+        """Gather a round's inputs; with --kill-master raise ConfigError unless one machine has the master's tag.
 
-        The check applies with --kill-master alone, and only once every provider gave its list.
+        The tag is checked only if every provider has given its list.
         """
         view = super().gather()
         world = view.world
@@ -324,13 +322,13 @@ class PublishingBalancerRound(BalancerRoundRunner):
             super().apply(view, plan)
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
-        """Decide the plan, and store the plan for the report."""
+        """Decide the plan, and keep the plan for the report."""
         plan = super().decide(view)
         self._over = FinishedBalancerRound(seen=view, plan=plan)
         return plan
 
     def report(self) -> None:
-        """Write the statistics row, publish the round, and call the configured callbacks."""
+        """Write the statistics row, publish the round, and call the callbacks of the run options."""
         if self._over is None:
             return
         policy, over = self._wanted.policy, self._over
@@ -374,11 +372,11 @@ def _outcome(
 
 
 def _cost_hour(pools: Mapping[str, NodePoolSection], view: BalancerRoundInputs) -> float:
-    """Return the nodes' cost per hour at the current prices, failed nodes included."""
+    """Return the hourly cost of nodes at the present prices, failed nodes included."""
     pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
     return hourly_cost_of_nodes(pool_names, pools, view.situation.local_now)
 
 
 def override_round_interval(rules: BalanceSection, interval_s: float | None) -> BalanceSection:
-    """Return the balance rules with another interval between rounds, if one is given."""
+    """Return the balance rules with the given interval between rounds; None keeps the configured interval."""
     return rules if interval_s is None else replace(rules, interval_s=interval_s)

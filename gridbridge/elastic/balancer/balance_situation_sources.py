@@ -1,4 +1,4 @@
-"""Observe the cell for a balancer round, or load a cell that was saved in a folder."""
+"""Observes the home cluster for a balancer round, or loads a situation that was saved in a folder."""
 
 import os
 from collections.abc import Iterator
@@ -33,10 +33,10 @@ LATELY = timedelta(seconds=60)
 def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the situation of the site's own cluster; ClusterStateUnknown without an answer.
+    """Return the situation of the home cluster; ClusterStateUnknown if the cell does not answer.
 
-    Prices and schedules use this machine's time zone. Run times from the balancer and free slots
-    from the poller are added if they are readable.
+    Prices and schedules use this host's time zone. Run times from the balancer's files and free slots from the
+    poller's files are added if these files are readable.
     """
     printed = balanced_cluster_queries.query_raw_cell_status(policy, now)
     situation = balanced_cluster_queries.parse_balance_situation(
@@ -55,8 +55,8 @@ def observe_balanced_cluster(
 def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
     """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
-    A shadow qmaster's host may have a second balancer, and both would add nodes. So the balancer on
-    any other host raises ClusterStateUnknown.
+    A shadow qmaster's host may have a second balancer, and both balancers would add nodes. On any other host
+    an acting round raises ClusterStateUnknown.
     """
     situation = observe_balanced_cluster(policy, now)
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
@@ -68,9 +68,9 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 
 
 def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
-    """Yield each transfer queue that would start a task at once, with its free slots.
+    """Yield each transfer queue that would start a task at once, with the queue's free slots.
 
-    The free slots come from the poller's published files, which must be less than a minute old.
+    The poller's files about free slots must be less than a minute old.
     """
     for name, queue in policy.queues.items():
         free_here = sum(
@@ -89,17 +89,16 @@ def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
 
 
 def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a round's situation from a folder; incomplete: ClusterStateUnknown or ParseError."""
+    """Load a round's situation from a folder; ClusterStateUnknown or ParseError for incomplete files."""
     return balanced_cluster_queries.parse_balance_situation(
         *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )
 
 
 def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
-    """Save a round's current inputs in a folder.
+    """Save a round's present inputs in a folder.
 
-    Raises ClusterStateUnknown when the cell does not answer, and StandardOutputUnwritable when the
-    folder can't be written.
+    Raises ClusterStateUnknown if the cell does not answer, and StandardOutputUnwritable for an unwritable folder.
     """
     documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
@@ -128,7 +127,7 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
 
 
 def is_balancer_state_unreadable(path: str = "") -> bool:
-    """Say whether the balancer may have a state file that this account can't read."""
+    """Return whether the balancer may have a state file that this account can't read."""
     path = path or BALANCE_STATE
     home = os.path.dirname(path)
     if not os.path.exists(home) or os.access(path, os.R_OK):
@@ -137,7 +136,7 @@ def is_balancer_state_unreadable(path: str = "") -> bool:
 
 
 def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
-    """Return the balancer's stored nodes; empty if the state file is not readable."""
+    """Return the balancer's stored nodes; empty if the state file is unreadable."""
     if not os.access(path, os.R_OK):
         return ()
     with _memory(path) as memory:
@@ -145,10 +144,10 @@ def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Return the situation with the nodes and facts of the balancer's state file.
+    """Return the situation with nodes and facts from the balancer's state file.
 
-    Without a readable state file the situation is unchanged. Without squeeze the site's own working
-    hosts are left out, because the balancer never removes them.
+    An unreadable state file changes nothing. Without squeeze, working hosts of the site are left out, because
+    the balancer never removes such hosts.
     """
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
@@ -166,7 +165,6 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
 
 @contextmanager
 def _memory(path: str) -> "Iterator[BalancerStateRows]":
-    """Open the state file for reading only."""
     from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
     from gridbridge.state.state_file import StateFile
 
@@ -180,7 +178,7 @@ def _memory(path: str) -> "Iterator[BalancerStateRows]":
 def add_stored_balancer_facts(
     situation: BalanceSituation, memory: "BalancerStateRows", rules: BalanceSection, demand: DemandPolicySection
 ) -> BalanceSituation:
-    """Return the situation with all stored facts but the nodes; later times become now."""
+    """Return the situation with all stored facts except nodes; times in the future become now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,

@@ -1,4 +1,4 @@
-"""Run balancer rounds until SIGTERM, each by the newest valid gridbridge.toml."""
+"""Runs balancer rounds until SIGTERM, each with the newest valid gridbridge.toml."""
 
 import logging
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 Renew = Callable[
     [Policy], BalancerRunOptions
-]  # options of a changed configuration file; ConfigError if the command line contradicts the file
+]  # maps a changed configuration to options; ConfigError if the command line contradicts the configuration
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
 class ReloadingBalancer(ReloadingDaemon):
     """The balancer with a reloadable configuration.
 
-    A new configuration under which the balancer may not act makes its rounds dry.
+    If a new configuration forbids acts, the balancer only makes dry rounds.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class ReloadingBalancer(ReloadingDaemon):
         self._renew = renew
 
     def has_news(self) -> bool:
-        """Check the configuration file; a change does not start a round early."""
+        """Check the configuration file; a changed file does not start a round early."""
         self.look()
         return super().has_news()
 
     def _by(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options of a new configuration; log the obstacles to acting."""
+        """Return the options of a new configuration, and log why the balancer can't act."""
         service_cycle.set_log_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted

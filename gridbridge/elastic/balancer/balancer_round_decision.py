@@ -1,4 +1,4 @@
-"""Decide a round: the policy's plan with a squeeze, described in one sentence."""
+"""Decides a balancer round: the policy's plan and the squeeze, described in one sentence."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,7 @@ NO_POOLS: Mapping[str, NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
-}  # reasons after all removals were dropped
+}  # reasons of a plan from which all removals were dropped
 
 
 def decide_and_report_balance(
@@ -54,7 +54,7 @@ def decide_and_report_balance(
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
-    """Decide about a situation, and return the report of the plan."""
+    """Decide about a situation, and return the plan's report."""
     return balance_plan_report(
         decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
     )
@@ -82,10 +82,10 @@ def balance_plan_report(
     is_alone: bool = True,
     ended: str = "",
 ) -> BalancePlanReport:
-    """Return a plan's report as the commands print it.
+    """Return a plan's report as commands print it.
 
-    With `is_alone=False` the round acts beyond this plan. `ended` is the master's machine, if the
-    round destroys it.
+    With `is_alone=False` the round acts beyond this plan. `ended` is the id of the master's machine if the round
+    destroys this machine.
     """
     return BalancePlanReport(
         add=plan.add,
@@ -109,7 +109,7 @@ def decide_hosts_to_power_off_or_on(
     squeeze: SqueezeSection,
     facts: HostTagsAndMovableTasks,
 ) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
-    """Decide which hosts to switch off or on, given a policy's plan."""
+    """Decide which hosts to switch off or on, after the policy's plan is known."""
     standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
     return (
         standby_plan,
@@ -119,10 +119,10 @@ def decide_hosts_to_power_off_or_on(
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
-    """Return the situation such that a squeeze can only switch the site's own hosts.
+    """Return the situation in which a squeeze can switch only hosts of the site.
 
-    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept
-    and stay in the situation, because a host without a node would count as a working host.
+    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept, because a host
+    without a node would count as a working host.
     """
     return replace(situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes))
 
@@ -138,7 +138,7 @@ def _shown(node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_
 def list_wakeable_own_hosts(
     situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Return the site's own hosts that may be woken now, in the order of waking."""
+    """Return hosts of the site that may be woken now, in the order of waking."""
     resting = wakeable_standby_nodes(
         restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, HostTagsAndMovableTasks(tags=tags)
     )
@@ -148,9 +148,9 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Return a policy's plan without the removals and additions that the squeeze replaces.
+    """Return a policy's plan without acts that the squeeze replaces.
 
-    Hosts are woken before nodes are added, and never both in one round.
+    Hosts are woken before nodes are added; no round does both.
     """
     if standby_plan is None:
         return plan
@@ -177,7 +177,7 @@ def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteBalancerSettings:
-    """The balancing settings of a site: its rules, pools and power-managed hosts."""
+    """The balancer's settings at a site: rules, pools and hosts with power control."""
 
     cluster: str
     rules: BalanceSection
@@ -185,12 +185,12 @@ class SiteBalancerSettings:
     pools: Mapping[str, NodePoolSection]
     needs_key: bool = False
     is_faithful: bool = False
-    kills_master: bool = False  # destroy the master's machine when the cluster is empty and idle
-    squeeze: SqueezeSection | None = None  # None: hosts of the site are never powered off or on
-    switched: frozenset[str] = frozenset()  # pools of the site's power-managed hosts
-    released: frozenset[str] = frozenset()  # pools of hosts that are no longer squeezed
-    own_hosts: frozenset[str] = frozenset()  # short names of all the site's power-managed hosts
-    sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)  # by name
+    kills_master: bool = False  # whether to destroy the master's machine when the cluster is empty and idle
+    squeeze: SqueezeSection | None = None  # None: hosts of the site are never switched off or on
+    switched: frozenset[str] = frozenset()  # pools of hosts with power control
+    released: frozenset[str] = frozenset()  # pools of hosts with power control, outside the squeeze
+    own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
+    sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)
 
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
@@ -205,23 +205,24 @@ class BalancerRoundInputs:
     situation: BalanceSituation
     world: BalancerNodesSnapshot
     asked: node_acts_from_balance_plan.AdministratorNodeRequests
-    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)  # by host
+    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundPlan:
-    """The plan of a balancer round: node acts, their report, and the squeeze decision."""
+    """The plan of a balancer round: acts on nodes, the report, and the squeeze decision."""
 
     plan: BalancePlan
     dues: tuple[DueNodeAct, ...]
     told: BalancePlanReport
-    # pool and machine of the master, if the round destroys the machine
-    ended: tuple[str, ProviderMachine] | None = None
+    ended: tuple[str, ProviderMachine] | None = (
+        None  # pool and machine of the master, if the round destroys the machine
+    )
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property
     def sentence(self) -> str:
-        """The policy's decision and its reason."""
+        """The policy's decision with its reason, as a sentence."""
         return self.told.sentence
 
     @property
@@ -231,5 +232,5 @@ class BalancerRoundPlan:
 
     @property
     def master_ended(self) -> tuple[str, ...]:
-        """The act that destroys the master's machine, in words; empty in other rounds."""
+        """The destruction of the master's machine, in words; empty if the round does not destroy it."""
         return (f"the master's machine {self.ended[1].id} is ended",) if self.ended else ()

@@ -1,6 +1,6 @@
-"""Record a round's statistics row, and the tasks that ended recently.
+"""Writes a balancer round's statistics row, recent ends of tasks, and published figures.
 
-dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
+Columns of the statistics: dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
 """
 
 import logging
@@ -33,19 +33,19 @@ from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 from gridbridge.state import published_files, published_json
 
-LONGEST = timedelta(days=7)  # age limit of stored task ends, for any lookback
+LONGEST = timedelta(days=7)  # least age limit of stored ends of tasks
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerStatisticsPaths:
-    """The accounting file from which statistics are read, and the files that store statistics."""
+    """The accounting file from which statistics are read, and files that store statistics."""
 
-    accounting: str  # the cluster's accounting file
-    kept: str  # the balancer's file of recent task ends
+    accounting: str
+    kept: str  # the balancer's file with recent ends of tasks
     lookback: timedelta = LOOKBACK
-    stats: str = ""  # statistics file that gets a row each round; empty: none
+    stats: str = ""  # the statistics file; empty: no statistics are written
 
 
 def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
@@ -57,9 +57,9 @@ def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
 def record_balancer_statistics(
     situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
 ) -> BalanceRoundStatistics:
-    """Compute a round's statistics, and append them to the statistics file if one is set.
+    """Compute a round's statistics, and append a row to the statistics file if there is one.
 
-    A file that can't be read or written is logged, and never ends a round.
+    An unreadable or unwritable file is logged and never ends the round.
     """
     row = count_balancer_round_figures(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
@@ -71,7 +71,6 @@ def record_balancer_statistics(
 
 
 def _ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
-    """Return the recent task ends, including the accounting file's new ones."""
     before = kept.read_stored_task_ends(seeing.kept)
     try:
         read = balanced_cluster_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
@@ -91,9 +90,9 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row in one write; raise StateError when the write fails.
+    """Append a row to the statistics file in one write; StateError if the write fails.
 
-    A partial last line, as a full disk leaves it, gets a newline first.
+    A full disk may have left a cut last line, which then gets a newline first.
     """
     try:
         _append(path, balancer_statistics_csv_line(row))
@@ -102,17 +101,17 @@ def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
 
 
 def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
-    """Format a row as a CSV line; its time is ISO 8601 with a zone."""
+    """Format a row of statistics as a CSV line; the time is ISO 8601 with a zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
 def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return the rows sorted by time, and the numbers of the invalid lines.
+    """Return the rows sorted by time, and the numbers of invalid lines.
 
-    StarCluster's own files have times without a zone, which are taken as UTC. Raises
-    StateError for an unreadable file, and ParseError for a file without a valid row.
+    Files of StarCluster have times without a zone, which count as UTC. Raises StateError for an unreadable file,
+    and ParseError for a file without a valid row.
     """
     try:
         with open(path, "rb") as file:
@@ -169,7 +168,7 @@ def _row(line: str) -> BalanceRoundStatistics | None:
 
 
 def become_balancer_account() -> None:
-    """Change from root to the balancer's account, which owns the folder of the plots."""
+    """Switch from root to the balancer's account, which owns the folder of plots."""
     drop_root_to_account(BALANCE_ACCOUNT)
 
 
@@ -179,14 +178,14 @@ _publication_log = logging.getLogger(__name__)
 
 
 def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
-    """Replace the published file, and create its folder; raise StateError on a failure."""
+    """Replace the published file, and create its folder if missing; StateError if this fails."""
     published_files.publish_file(f"{folder}/{NAME}", published_json.encode_published_value(value))
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
-    """Return the published balance; None before the first round.
+    """Return the published figures of the balancer; None before the first round.
 
-    Raises StateError for a foreign file.
+    Raises StateError for a file of another writer.
     """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
 
@@ -199,9 +198,9 @@ def publish_balancer_round(
     outcome: BalancerRoundNodeChanges,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
-    """Publish a round that observed the whole cell; log a file that can't be written.
+    """Publish a round that observed the whole cell; an unwritable file is logged.
 
-    `numbers` are the round's statistics, and `outcome` says what the round did.
+    `numbers` are the round's statistics, and `outcome` counts the round's changes of nodes.
     """
     _publish(lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder)
 
@@ -221,7 +220,7 @@ def _publish(following: Next, folder: str) -> None:
 
 
 def _last(folder: str) -> PublishedBalancerFigures | None:
-    """Return the previously published round; None for an unreadable file, which resets counters."""
+    """Return the last published round; None for an unreadable file, which restarts all counters."""
     try:
         return read_published_balance(folder)
     except StateError:

@@ -1,7 +1,7 @@
-"""Run a balancer round: query cell and machines, decide, record the plan, and act.
+"""Runs a balancer round: queries cell and machines, decides, records the plan, and acts.
 
-No round waits for a machine to boot; the next round looks again. After a kill the next round
-continues from the state file and from the reports of the cell and the providers.
+No round waits for a machine to boot; the next round queries again. After a kill the next round continues from
+the state file and from the reports of the cell and the providers.
 """
 
 import logging
@@ -76,14 +76,14 @@ from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, Stan
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-AT_ONCE = 16  # nodes or providers handled in parallel
-KEPT = timedelta(days=90)  # age limit of journalled decisions, fewer if space is short
+AT_ONCE = 16  # nodes or providers that are handled in parallel
+KEPT = timedelta(days=90)  # age limit of journalled decisions
 
 _log = logging.getLogger(__name__)
 
 
 class BalancerRoundRunner:
-    """One balancer round: gather, decide, journal entry, apply."""
+    """One balancer round, in four steps: gather inputs, decide, write the journal, and act."""
 
     def __init__(
         self,
@@ -98,18 +98,18 @@ class BalancerRoundRunner:
     ) -> None:
         self._site = site
         self._address_of = address_of
-        self._tags = tags  # changes the tags of power-managed hosts
+        self._tags = tags
         self._memory = memory
         self._clock = clock
         self._look = look
         self._providers = providers
         self._acts = acts
         self.journal = DecisionJournal(memory.database)
-        self.done: tuple[DueNodeAct, ...] = ()  # acts of the last round, with the resulting nodes
+        self.done: tuple[DueNodeAct, ...] = ()  # acts of the last round, with the nodes in their new states
 
     @property
     def patience(self) -> NodeLifecycleTimeouts:
-        """The timeouts of a node's life: boot, join, silence."""
+        """The time limits for a node's boot, join and silence."""
         rules = self._site.rules
         return NodeLifecycleTimeouts(
             boot_s=self._site.demand.boot_timeout_s,
@@ -121,7 +121,7 @@ class BalancerRoundRunner:
     def gather(self) -> BalancerRoundInputs:
         """Gather the cell's state, the providers' lists and the stored facts.
 
-        Raises ClusterStateUnknown when the cell does not answer.
+        Raises ClusterStateUnknown if the cell does not answer.
         """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
@@ -147,7 +147,6 @@ class BalancerRoundRunner:
         return BalancerRoundInputs(situation=situation, world=world, asked=requests, movable=self._movable(world))
 
     def _tell(self, world: BalancerNodesSnapshot) -> None:
-        """Log the problems that only an administrator can fix."""
         administrator_alerts_and_requests.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
         administrator_alerts_and_requests.alert_nodes_without_provider(
             world, self._providers.keys() | self._site.released
@@ -175,7 +174,7 @@ class BalancerRoundRunner:
         administrator_alerts_and_requests.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-        """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
+        """Return the rerunnable tasks of each host; empty if the squeeze moves no tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
             return {}
@@ -187,7 +186,7 @@ class BalancerRoundRunner:
             return {}
 
     def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
-        """Return all facts about nodes; the site's own hosts are always nodes."""
+        """Return all facts about nodes; hosts with power control always count as nodes."""
         world = BalancerNodesSnapshot(
             now=cell.now,
             cluster=self._site.cluster,
@@ -218,7 +217,7 @@ class BalancerRoundRunner:
         )
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
-        """Decide by the policy in force and by the lifecycle of each node."""
+        """Decide by the configured policy and by each node's lifecycle."""
         site = self._site
         plan = balancer_round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
@@ -242,7 +241,6 @@ class BalancerRoundRunner:
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
     def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
-        """Return which of the site's own hosts to switch off or on; None without squeeze."""
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
@@ -254,12 +252,11 @@ class BalancerRoundRunner:
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
-        """Return the names of the power-managed hosts."""
         switched = self._site.switched
         return {node.name for node in world.kept if node.pool in switched}
 
     def _free(self, world: BalancerNodesSnapshot) -> Set[str]:
-        """Return the power-managed hosts that may be switched off or on now."""
+        """Return the hosts with power control that may be switched off or on now."""
         return self._own(world) - hosts_in_unclear_power_state(world)
 
     def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
@@ -289,12 +286,12 @@ class BalancerRoundRunner:
             self._end_master(*plan.ended)
 
     def _end_master(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy the master's machine once no node is left; this program runs on that machine."""
+        """Destroy the master's machine, on which this program runs."""
         _log.warning("event=master_ended machine=%s", machine.id)
         self._acts.end(pool, machine)
 
     def _do(self, dues: Sequence[DueNodeAct], acts: NodeActRunner) -> tuple[DueNodeAct, ...]:
-        """Carry out acts on several nodes in parallel; a failed act leaves its intended state."""
+        """Carry out acts on several nodes in parallel; after a failed act the intended state stays."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             return tuple(threads.map(lambda due: self._try(due, acts), dues))
 
@@ -307,16 +304,13 @@ class BalancerRoundRunner:
             return due
 
     def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines by pool, without the pools whose provider gave no complete list."""
+        """Return the machines by pool, without pools whose provider gave no complete list."""
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = threads.map(self._listed, self._providers.items())
             return {pool: machines for pool, machines in lists if machines is not None}
 
     def _whole(self, machines: Mapping[str, tuple[ProviderMachine, ...]]) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines by pool, unchanged.
-
-        Raises ClusterStateUnknown if no provider answered, so that no node's machine is known.
-        """
+        """Return the machines unchanged; ClusterStateUnknown if no provider gave a complete list."""
         if self._providers and not machines:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
@@ -330,7 +324,7 @@ class BalancerRoundRunner:
             return pool, None
 
     def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
-        """Reduce a plan to the nodes that available providers can create."""
+        """Reduce a plan to nodes that available providers can create."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # no provider could create a node
@@ -369,13 +363,11 @@ class BalancerRoundRunner:
             self._memory.note_round(now, changed, self._spent(view, after))
 
     def _forget(self, now: datetime) -> None:
-        """Delete old journal entries, once an hour."""
         before = self._memory.last_round()
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
     def _spent(self, view: BalancerRoundInputs, after: Sequence[BalancerOwnedNode]) -> float:
-        """Return this month's cost of nodes, including the time since the last round."""
         now, site = view.world.now, self._site
         cost = node_costs_since_last_round(
             self._memory.last_round() or now,
@@ -390,20 +382,19 @@ class BalancerRoundRunner:
 
 
 def _is_turn(due: DueNodeAct) -> bool:
-    """Say whether an act switches a host off or on."""
+    """Return whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (BalancerNodeAct.REST, BalancerNodeAct.WAKE)
 
 
 def _after(nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]) -> list[BalancerOwnedNode]:
-    """Return the nodes after these acts: each changed node replaces its earlier state."""
+    """Return the nodes after some acts; each changed node replaces its old state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]
 
 
 def _tell(changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]]) -> None:
-    """Log each node's change of state."""
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO

@@ -1,4 +1,4 @@
-"""Squeeze a Ganeti cluster that a file describes, as hsqueeze does."""
+"""Squeezes a Ganeti cluster that a file describes, as Ganeti's hsqueeze does."""
 
 from dataclasses import dataclass
 
@@ -31,26 +31,26 @@ CHECK = "  check"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezeResult:
-    """The squeeze decision about a Ganeti cluster, its commands and the resulting cluster file."""
+    """The squeeze decision about a Ganeti cluster, with commands and the resulting cluster file."""
 
     way: GanetiSqueezeAction
     nodes: tuple[str, ...]
     is_enough: bool
     offline_candidates: tuple[str, ...]
     online_candidates: tuple[str, ...]
-    script: str  # shell script of Ganeti commands
-    original: str  # cluster file text before the squeeze
+    script: str  # a shell script of Ganeti commands
+    original: str  # text of the cluster file before the squeeze
     squeezed: str
     warnings: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The script's lines to print, without its internal checks."""
+        """The script's lines for print, without the calls of check()."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 
 def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeResult:
-    """Read a Ganeti cluster file and decide its squeeze; ParseError for any other file."""
+    """Read a Ganeti cluster file, and decide its squeeze; ParseError for any other file."""
     cluster = ganeti_text_file.read_ganeti_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeResult(
@@ -67,7 +67,7 @@ def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> G
 
 
 def write_text_file(text: str, path: str) -> None:
-    """Write a text file; raise StandardOutputUnwritable when it can't be written."""
+    """Write a text file; StandardOutputUnwritable if this fails."""
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

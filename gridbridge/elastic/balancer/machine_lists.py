@@ -1,7 +1,6 @@
-"""Query each pool's provider once for a machine list, for plans and for gridbridge check.
+"""Queries the machine list of each pool's provider once, for plans and for gridbridge check.
 
-usage: python3 -I -m gridbridge.elastic.balancer.machine_lists CONFIG; prints the failures by pool
-as JSON
+`python3 -I -m gridbridge.elastic.balancer.machine_lists CONFIG` prints the failures by pool as JSON.
 """
 
 import json
@@ -21,7 +20,7 @@ AT_ONCE = 16
 
 
 def may_query_providers() -> bool:
-    """Say whether this account may call the providers as the balancer does."""
+    """Return whether this account may call the providers as the balancer does."""
     return local_host_facts.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 

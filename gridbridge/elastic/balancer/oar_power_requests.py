@@ -1,4 +1,4 @@
-"""Carry out the power requests that OAR's hooks write into a folder."""
+"""Carries out the power requests that OAR's hooks write into a folder."""
 
 import os
 import re
@@ -36,7 +36,7 @@ AT_ONCE = 16  # nodes that are switched in parallel
 
 
 def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
-    """Read all power requests; StateError for an unreadable folder or file."""
+    """Read all power requests in a folder; StateError for an unreadable folder or file."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError as error:
@@ -64,9 +64,9 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Rewrite a request file with the remaining nodes, or delete the file without any.
+    """Rewrite a request file with the remaining nodes, or delete a file without nodes.
 
-    The file keeps its age. Raises StateError when the file can't be changed.
+    The file keeps its age. Raises StateError if the file can't be changed.
     """
     path = f"{folder}/{before.file}"
     try:
@@ -80,9 +80,9 @@ def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarP
 
 
 def create_power_request_lock_file(folder: str) -> str:
-    """Create the folder's lock file if need be and return its path.
+    """Create the lock file of a folder if missing, and return the lock file's path.
 
-    The file belongs to the folder's group, also when root created it.
+    The lock file belongs to the folder's group, even if root created the lock file.
     """
     path = f"{folder}/{LOCK}"
     with suppress(OSError):
@@ -99,16 +99,15 @@ class OarPowerRequestOutcome:
     host: str
     wish: OarRequestedPowerState
     why: str = ""
-    is_later: bool = False  # the next call retries the request
+    is_later: bool = False  # whether the next call retries the request
 
 
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out the power requests noted in a folder; a dry run only returns them.
+    """Carry out the power requests in a folder; a dry run only returns the requests.
 
-    Raises StateError for an unreadable folder. Exits with status LOCKED while another
-    process runs.
+    Raises StateError for an unreadable folder. The process exits with status 3 while another process runs.
     """
     notes = read_oar_power_requests(folder)
     if not is_acting:
@@ -122,7 +121,7 @@ def apply_oar_power_requests(
 
 
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
-    """Power the nodes in parallel; keep only the requests that are worth a retry."""
+    """Switch the nodes in parallel; keep only requests that are worth a retry."""
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
@@ -137,7 +136,6 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
 
 
 def _unknown(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome | None:
-    """Return a failure for a node that no provider powers; None for any other node."""
     if host in policy.powered:
         return None
     return OarPowerRequestOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
@@ -166,9 +164,9 @@ def _switch(
 
 
 def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
-    """Return why a node must stay on although OAR requested its power-off; else None.
+    """Return why a node must stay on although OAR requested power-off; None if there is no reason.
 
-    The hook marked the node as absent; a node that is still Alive may start a job.
+    The hook has marked the node as absent; a node that is still Alive may start a job.
     """
     idleness = site.look(host)
     if not idleness.is_idle:

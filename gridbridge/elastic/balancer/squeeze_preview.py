@@ -1,4 +1,4 @@
-"""Preview a squeeze of the site's own cluster, and tag the hosts that a squeeze may wake."""
+"""Previews a squeeze of the home cluster, and tags hosts that a squeeze may wake."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,23 +31,23 @@ NEVER = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqueezePreview:
-    """The hosts that a squeeze would switch off or on, and the reason."""
+    """The hosts that a squeeze would switch off or on, with the reason."""
 
     off: tuple[str, ...]
     on: tuple[str, ...]
     sentence: str
     deeds: tuple[HostStandbyOrWakeStep, ...]
-    untold: tuple[tuple[str, str], ...] = ()  # hosts with unknown power state, with the reason
-    lacking: tuple[str, ...] = ()  # missing settings without which no round would act
+    untold: tuple[tuple[str, str], ...] = ()  # hosts with unknown power state, and the reason
+    lacking: tuple[str, ...] = ()  # settings that are missing for a squeeze
 
 
 def preview_squeeze(
     now: datetime, *, folder: str = "", path: str = CONFIG, minimal: float | None = None, target: float | None = None
 ) -> SqueezePreview:
-    """Decide as a squeeze would, without acting; with a folder the cell is not queried.
+    """Decide as a squeeze would, without acts; with `folder` the cell is not queried.
 
-    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal
-    reserve above the target reserve.
+    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal reserve above
+    the target reserve.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     rules = policy.squeeze
@@ -94,7 +94,7 @@ def preview_squeeze(
 
 
 def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
-    """Yield a message for each setting that is missing for a squeeze to act."""
+    """Yield a message for each setting that a squeeze needs and the configuration lacks."""
     if not policy.squeeze.enabled:
         yield "[squeeze] enabled is false: the balancer switches no host off or on"
     if not policy.powered:
@@ -111,7 +111,7 @@ def query_tasks_squeeze_may_move(
 
 
 def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower) -> BalanceSituation:
-    """Return the situation with the power-managed hosts as nodes, idle hosts as long idle."""
+    """Return the situation with all hosts under power control as nodes; idle hosts count as long idle."""
     providers = provider_registry.make_all_power_controls(policy, note_untold)
     world = BalancerNodesSnapshot(
         now=situation.now,
@@ -131,10 +131,10 @@ def _idle(node: ElasticNode, world: BalancerNodesSnapshot) -> ElasticNode:
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Add a standby tag to a host or remove it; return the host's tags.
+    """Add a standby tag to a host, or remove the tag; return all tags of the host.
 
-    Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and
-    CommandFailed.
+    Raises CommandLineMistake for an unknown host, ClusterStateUnknown if the cell does not answer, and
+    CommandFailed if the cell refuses the change.
     """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)

@@ -1,4 +1,4 @@
-"""Draw the balancer's statistics: one plot for each of StarCluster's columns."""
+"""Draws the balancer's statistics, a plot for each column, and comparisons of replayed policies."""
 
 import itertools
 import os
@@ -26,8 +26,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # up to this number of rows, each row gets a mark
-GAP = 10  # a longer gap, in usual distances of rows, interrupts the line
+FEW = 60  # most rows of a plot in which each row gets a mark
+GAP = 10  # longest gap that a line bridges, in usual distances of rows
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
@@ -39,14 +39,14 @@ ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlot:
-    """One plot of the balancer's statistics: its column, title, unit and style."""
+    """One plot of the balancer's statistics: column, title, unit and style."""
 
-    name: str  # file name
+    name: str
     title: str
     unit: str
     value: Callable[[BalanceRoundStatistics], float]
     colour: str
-    is_stepped: bool = True  # the value holds until the next round
+    is_stepped: bool = True  # whether a value holds until the next round
     is_time: bool = False
 
 
@@ -90,9 +90,9 @@ PICTURES = (
 
 
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw all plots of at least one statistics row into a folder; return their paths.
+    """Draw all plots of at least one row of statistics into a folder; return the paths of the plots.
 
-    The folder is created. Raises StandardOutputUnwritable when it can't be written.
+    A missing folder is created. Raises StandardOutputUnwritable for an unwritable folder.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -112,7 +112,7 @@ def _draw(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: 
 
 
 def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
-    """Draw a line with a gap wherever rows are missing."""
+    """Draw a line, with a gap wherever rows are missing."""
     for part in _parts(rows):
         at = [time_axis_position(row.at) for row in part]
         values = [picture.value(row) for row in part]
@@ -163,12 +163,12 @@ def _value_text(picture: BalancePlot, value: float) -> str:
 
 
 def _step_s(most_s: float) -> float:
-    """Return the smallest round tick distance for at most six ticks."""
+    """Return the smallest round distance that gives at most six ticks."""
     return next((step for step in STEPS_S if most_s <= 6 * step), most_s / 6)
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in its two largest units, such as `2 h 5 min`."""
+    """Format a duration in its two largest units, such as `2 h 5 min`."""
     whole = round(seconds)
     large, small = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
     (unit, size), (less, lesser) = large, small
@@ -192,14 +192,11 @@ MARKS = {
     ComparedReplayRules.SQUEEZE: "D",
     ComparedReplayRules.ALWAYS_ON: "X",
 }
-HEIGHTS = (4, 14)  # alternating heights of labels, so that neighbours do not overlap
+HEIGHTS = (4, 14)  # alternating heights, so that labels do not overlap
 
 
 def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
-    """Draw all compared workloads into one file.
-
-    Raises StandardOutputUnwritable when the file can't be written.
-    """
+    """Draw all compared workloads into one file; StandardOutputUnwritable if this fails."""
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=REPLAY_DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
@@ -230,7 +227,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
 
 def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
-    width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0  # a wide line stays visible below an equal line
+    width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
@@ -241,7 +238,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.scatter(
             [outcome.cost for outcome in outcomes],
             [outcome.wait_mean_s for outcome in outcomes],
-            facecolors="none",  # a mark in the same place stays visible
+            facecolors="none",  # marks in one place stay visible
             edgecolors=COLOURS[rules],
             marker=MARKS[rules],
             label=rules.value,

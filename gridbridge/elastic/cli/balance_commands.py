@@ -1,4 +1,4 @@
-"""The command group `gridbridge balance`; each subcommand's module is loaded on use."""
+"""The command group `gridbridge balance`; the module of a subcommand is loaded when the subcommand is called."""
 
 import click
 

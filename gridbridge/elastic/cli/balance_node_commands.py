@@ -1,4 +1,4 @@
-"""gridbridge balance status, explain, drain, keep and history."""
+"""The commands `gridbridge balance status`, `explain`, `drain`, `keep`, `history` and `tag`."""
 
 import re
 from collections.abc import Mapping
@@ -187,7 +187,6 @@ def history(count: int, is_json: bool) -> None:
 def _ask(
     host: str, request: AdministratorNodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
 ) -> None:
-    """Record an administrator's request for a node, and print the consequence."""
     from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
 
     node = nodes.record_node_change_request(host, request)
@@ -198,7 +197,6 @@ def _ask(
 
 
 def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
-    """Return the balancer's nodes; empty for an account that may not read them."""
     from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
 
     try:
@@ -236,7 +234,6 @@ def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tu
 
 
 def _lacks(node: BalancerOwnedNode) -> str:
-    """Return the missing condition of a joining or ready node, as text."""
     if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
     if node.state is not ElasticNodeState.JOINING:

@@ -1,4 +1,4 @@
-"""gridbridge balance plan and snapshot: preview a round, or save its inputs."""
+"""The commands `gridbridge balance plan`, `snapshot` and `plot`."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 
 
 def option_name_spellings(name: str) -> tuple[str, ...]:
-    """Return an option's name with hyphens, and with underscores as StarCluster has it."""
+    """Return an option's name with hyphens, and with underscores as in StarCluster."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
@@ -128,13 +128,13 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
 
 
 def warn_if_balancer_nodes_unreadable() -> None:
-    """Warn on standard error if this account may not read the balancer's nodes."""
+    """Print a warning on standard error if this account may not read the balancer's nodes."""
     if balance_preview.may_not_read_balancer_nodes():
         output_and_errors.print_error(balance_preview.NODES_UNSEEN)
 
 
 def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
-    """Return a plan's report in its JSON form."""
+    """Return a plan's report as JSON values."""
     return {
         "add": report.add,
         "pool": report.pool,
@@ -181,7 +181,7 @@ def plot(stats: str, folder: str) -> None:
 def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     """Draw the rows of a statistics file; return the paths of the plots.
 
-    Invalid lines are skipped, and reported on standard error.
+    Invalid lines are skipped and reported on standard error.
     """
     rows, left_out = balancer_round_outputs.read_balancer_statistics(stats)
     if left_out:

@@ -1,4 +1,4 @@
-"""gridbridge balance power: power OAR's nodes as OAR's energy saving requests."""
+"""The command `gridbridge balance power`, which switches OAR's nodes as OAR's energy saving requests."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""gridbridge-balance: add and remove nodes of the site's own cluster by its queue."""
+"""The program gridbridge-balance, which adds nodes to the home cluster and removes nodes."""
 
 import os
 import sys
@@ -149,7 +149,6 @@ class BalanceProgramOptions:
 
 
 def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
-    """Print a round's decision and its acts on nodes."""
     if is_json:
         output_and_errors.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
         return
@@ -158,7 +157,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
 
 
 def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
-    """Print a round's decision at once; reopen the output after a log rotation."""
+    """Print a round's decision at once; reopen the output file after a log rotation."""
     for file in files:
         file.follow()
     _tell(plan.told, plan.done, is_json=is_json)
@@ -176,10 +175,6 @@ def _again(
     report: Callable[["BalancerRoundPlan"], None],
     policy: "Policy",
 ) -> "BalancerRunOptions":
-    """Return the run options of a changed configuration file.
-
-    Raises ConfigError when the command line contradicts the file.
-    """
     try:
         return replace(_options_of(cluster, own, command_options, policy), tell=report)
     except click.UsageError as error:
@@ -189,10 +184,6 @@ def _again(
 def _options_of(
     cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalancerRunOptions":
-    """Return the run options of a command line and a configuration.
-
-    Raises UsageError for options that contradict each other or the configuration.
-    """
     from gridbridge.elastic.balancer import balance_preview
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, override_round_interval
 
@@ -225,7 +216,7 @@ def _complain(error: GridbridgeError) -> None:
 
 
 def _draw(stats: str, folder: str) -> None:
-    """Draw the statistics; a failure is reported on standard error and ends no round."""
+    """Draw the statistics; a failure is only reported on standard error."""
     try:
         plot_balancer_statistics_file(stats, folder)
     except GridbridgeError as error:
@@ -237,5 +228,5 @@ def _nothing() -> None:
 
 
 def main() -> None:
-    """Run gridbridge-balance's command line; errors end with a documented exit status."""
+    """Run gridbridge-balance; each error ends with a documented exit status."""
     output_and_errors.run_command_reporting_errors(balance, "gridbridge-balance")

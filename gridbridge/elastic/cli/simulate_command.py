@@ -1,4 +1,4 @@
-"""gridbridge simulate: replay recorded tasks by other policies; compare wait and cost."""
+"""The command `gridbridge simulate`, which replays recorded tasks by several policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ class ReplaySimulationOptions:
 
     @property
     def terms(self) -> ReplayNodePropertiesAndPrices:
-        """The size, boot time and price of the simulated nodes."""
+        """The size, boot time and price of simulated nodes."""
         return ReplayNodePropertiesAndPrices(
             max_nodes=self.max_nodes,
             min_nodes=self.min_nodes,
@@ -129,11 +129,11 @@ class ReplaySimulationOptions:
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
             target_wait_s=self.target_wait_s,
-            stuck_after_s=0.0,  # simulated tasks start at once if there is room
+            stuck_after_s=0.0,  # simulated tasks on free slots start at once
         )
 
     def made_up(self, seed: str) -> SyntheticWorkloadSettings:
-        """Return the distribution of the synthetic workload of a seed."""
+        """Return the settings of the synthetic workload of a seed."""
         return SyntheticWorkloadSettings(
             seed=seed,
             days=self.days,
@@ -178,7 +178,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
 
 
 def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
-    """Replay the recorded workload, or each synthetic workload, by all policies."""
+    """Replay the recorded workload or the synthetic workloads by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
     if options.path:
@@ -197,7 +197,6 @@ def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison
 
 
 def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> None:
-    """Raise UsageError for options that contradict each other or the kind of workload."""
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
         raise click.UsageError("nothing to replay, or both; expected --accounting FILE or --synthetic SEED")
@@ -220,7 +219,7 @@ def _seconds(at: datetime | None) -> float | None:
 
 
 def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
-    """Report the invalid lines of a workload file, one line for each kind of fault."""
+    """Report the invalid lines of a workload file, a message for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
             faulty = f"{number_with_noun(len(numbers), 'line')} with {why.value}"

@@ -1,4 +1,4 @@
-"""gridbridge squeeze: decide which hosts can be switched off or must be switched on."""
+"""The command `gridbridge squeeze`, which decides which hosts to switch off or on."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # each call needs only one module; loading takes half a secon
     from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeResult
     from gridbridge.elastic.balancer.squeeze_preview import SqueezePreview
 
-DEFAULT_FACTOR = 2.0  # hsqueeze's default of both reserves
-MOST_FACTOR = 1e6  # larger reserves exceed any cluster, and overflow
+DEFAULT_FACTOR = 2.0  # default of hsqueeze for both reserves
+MOST_FACTOR = 1e6  # larger reserves would overflow
 ON_SCREEN = "-"
 
 ABOUT_A_MODEL = (
@@ -49,16 +49,16 @@ ABOUT_A_MODEL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezeOutputOptions:
-    """The options that say how to print or save the squeeze of a Ganeti cluster."""
+    """Options for the output about a Ganeti cluster."""
 
     is_verbose: bool
-    commands: str | None  # a file for the commands, or ON_SCREEN; None: not printed
-    prefix: str  # prefix of the saved files; empty: no file is saved
+    commands: str | None  # a file for the commands, or ON_SCREEN; None: no commands
+    prefix: str  # prefix of saved files' names; empty: no file is saved
     is_bare: bool
 
     @property
     def shown(self) -> list[str]:
-        """The given options that change the printed output."""
+        """The given options that change the printed text."""
         options = (("-v", self.is_verbose), ("-C", self.commands == ON_SCREEN), ("--no-headers", self.is_bare))
         return [word for word, is_given in options if is_given]
 
@@ -139,7 +139,6 @@ def squeeze(
 
 
 def _answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
-    """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
     if model.warnings:
@@ -157,7 +156,6 @@ def _answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions,
 
 
 def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool) -> None:
-    """Raise UsageError for options that contradict each other."""
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
     if not is_model and (words := answering.shown + answering.saved):

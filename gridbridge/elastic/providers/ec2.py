@@ -1,7 +1,7 @@
-"""Create and destroy machines at EC2 or a compatible cloud (Amazon EC2 API Reference).
+"""Creates and destroys machines at EC2 or a compatible cloud (Amazon EC2 API Reference).
 
-A machine is created together with its tags, by a request with a client token. A repeated request
-has the same token, so a lost answer neither leaves an untagged machine nor creates a second one.
+One request with a client token creates a machine together with its tags. A repeated request has the same
+token, so a lost answer leaves no untagged machine and no second machine.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
-PAGE = 500  # machines per answer
-CONSOLES = 20  # the most consoles read for one machine list
-TELLS = timedelta(hours=2)  # time after a start within which the console may show the host key
-GENERATIONS = 50  # ended machines of equal name and tags within the life of a client token
+PAGE = 500  # most machines in an answer
+CONSOLES = 20  # most consoles that are read for one machine list
+TELLS = timedelta(hours=2)  # time after a machine's start in which the console may show the host key
+GENERATIONS = 50  # most terminated machines with equal tags in the life of a client token
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,
@@ -50,7 +50,7 @@ SPOT = {
     "MarketType": "spot",
     "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
 }
-NO_CAPACITY = {  # error codes of the API reference
+NO_CAPACITY = {  # error codes of EC2's API reference
     "InstanceLimitExceeded",
     "InsufficientAddressCapacity",
     "InsufficientCapacity",
@@ -74,10 +74,10 @@ LATER = {
     "ServiceUnavailable",
     "Unavailable",
 }
-PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # retry delays: EC2 allows 5 requests, then 2 a second
+PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # pauses before retries; EC2 allows 5 requests, then 2 a second
 GONE = "InvalidInstanceID.NotFound"
-ENDED = "IdempotentInstanceTerminated"  # the token's machine was terminated
-NO_LATEST = "UnsupportedOperation"  # only newer sizes show their latest console output
+ENDED = "IdempotentInstanceTerminated"  # the machine of the client token was terminated
+NO_LATEST = "UnsupportedOperation"  # machines of older sizes have no latest console output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Ec2MachineProvider:
     now: Callable[[], datetime] = field(default_factory=lambda: Clock().now)
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine; a repeated call returns the same machine while it lives."""
+        """Create a machine; a repeated call returns the first machine as long as it exists."""
         request = self._request(name, tags)
         for generation in range(GENERATIONS):
             with translate_ec2_errors("create"):
@@ -103,12 +103,12 @@ class Ec2MachineProvider:
         raise ProviderOutcomeUnknown(f"ec2 create: {name} was made {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Terminate a machine; its image says which disks are deleted with it."""
+        """Terminate a machine; the image decides which disks are deleted."""
         with translate_ec2_errors("destroy", harmless=GONE):
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines with the owner tag, recently terminated machines included."""
+        """Return all machines with the owner tag, also recently terminated machines."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translate_ec2_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
@@ -125,7 +125,6 @@ class Ec2MachineProvider:
             )
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
-        """Return the parameters of RunInstances for a new machine."""
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
         pairs = [{"Key": key, "Value": value} for key, value in sorted({**tags, **own_key, "Name": name}.items())]
         tagged = [{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume")]
@@ -141,13 +140,13 @@ class Ec2MachineProvider:
             "InstanceType": self.section.size,
             "MinCount": 1,
             "MaxCount": 1,
-            "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped machine is useless
+            "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped machine would cost money
             "TagSpecifications": tagged,
             **{key: value for key, value in optional.items() if value},
         }
 
     def _run(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
-        """Return the machine of a client token; None if it was terminated."""
+        """Return the machine of a client token; None if the machine was terminated."""
         from botocore.exceptions import ClientError
 
         try:
@@ -159,7 +158,7 @@ class Ec2MachineProvider:
         return provider_protocol_and_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
     def _patiently(self, request: Mapping[str, object], token: str) -> Any:
-        """Request a machine; retry with pauses while EC2 throttles requests."""
+        """Request a machine; retry after pauses while EC2 throttles requests."""
         from botocore.exceptions import ClientError
 
         for pause_s in PAUSES_S:
@@ -172,22 +171,22 @@ class Ec2MachineProvider:
         return self.client.run_instances(**request, ClientToken=token)
 
     def _with_keys(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
-        """Yield the machines with their host keys from tags or from the console."""
+        """Yield the machines, with host keys from tags or consoles."""
         keyless = [machine for machine in machines if self._is_keyless(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
         keys = {machine.id: self._learn(machine.id) for machine in newest}
         yield from (replace(machine, host_key=keys.get(machine.id, machine.host_key)) for machine in machines)
 
     def _is_keyless(self, machine: ProviderMachine) -> bool:
-        """Say whether a machine's host key is unknown and may still appear on its console."""
+        """Return whether a host key is unknown and may still appear on the machine's console."""
         is_up = machine.state is ProviderMachineState.RUNNING
         is_young = machine.created is None or self.now() - machine.created < TELLS
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console and store the key in a tag; empty if unknown.
+        """Read a host key from a machine's console, and store the key in a tag; empty if unknown.
 
-        A transient error is ignored, so that the whole list does not fail.
+        A transient error is ignored, else the whole machine list would fail.
         """
         try:
             with translate_ec2_errors("list"):
@@ -213,14 +212,14 @@ class Ec2MachineProvider:
 
 @cache
 def _descriptions(path: str | None) -> "Loader":
-    """Return botocore's service descriptions: 7 MB of JSON, loaded once for all providers."""
+    """Return botocore's service descriptions, 7 MB of JSON that all providers share."""
     from botocore.loaders import create_loader
 
     return create_loader(path)
 
 
 def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> Ec2MachineProvider:
-    """Return the EC2 provider of a pool; each call has a timeout and no retries."""
+    """Return the EC2 provider of a pool; each call has a timeout and is not retried."""
     try:
         import boto3
         import botocore.session
@@ -263,9 +262,9 @@ def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
 
 @contextmanager
 def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
-    """Raise the balancer's error classes in place of boto's; ignore error code `harmless`.
+    """Raise the balancer's error classes in place of boto's errors; ignore error code `harmless`.
 
-    A malformed answer counts as a failure too, because some clouds only resemble EC2.
+    A malformed answer is a failure, too, because some clouds only resemble EC2.
     """
     from botocore import exceptions as boto
 
@@ -284,14 +283,14 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
 
 
 def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
-    """Return the error class that an EC2 error code means to the balancer."""
+    """Return the balancer's error class for an EC2 error code."""
     if code in NO_CAPACITY:
         return ProviderOutOfMachines
     return ProviderRequestRepeatable if code in LATER else ProviderPermanentFailure
 
 
 def _token(request: Mapping[str, object], generation: int) -> str:
-    """Return the client token of a request: equal requests of a generation get equal tokens."""
+    """Return the client token of a request, which is equal for equal requests of a generation."""
     text = json.dumps([generation, request], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -303,7 +302,7 @@ def _code(error: Any) -> str:
 def _content(path: str) -> str:
     """Return the user data for new machines; ProviderPermanentFailure for an unsafe file.
 
-    Machines run the user data as root, so no other account may be able to write the file.
+    New machines run the user data as root, so only root and the balancer's account may write the file.
     """
     if not path:
         return ""

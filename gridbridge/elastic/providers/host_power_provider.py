@@ -1,6 +1,6 @@
-"""Switch the site's own hosts on and off by IPMI, Wake-on-LAN, or a site's program.
+"""Switches hosts of the site on and off by IPMI, Wake-on-LAN, or a program of the site.
 
-A host whose power state is unknown is listed as unknown, and never omitted.
+Hosts with unknown power state are listed as unknown.
 """
 
 import logging
@@ -17,10 +17,10 @@ from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, Pro
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, PoweredHostSection, PowerSwitchMethod
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 
-AT_ONCE = 32  # hosts queried in parallel
+AT_ONCE = 32  # hosts that are queried in parallel
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
-CHASSIS = MappingProxyType(  # what `chassis power status` prints
+CHASSIS = MappingProxyType(  # output of `ipmitool chassis power status`
     {b"Chassis Power is on": ProviderMachineState.RUNNING, b"Chassis Power is off": ProviderMachineState.STOPPED}
 )
 SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMachineState.STOPPED})
@@ -29,23 +29,23 @@ DISCARD = "9"  # the usual port of Wake-on-LAN packets
 _log = logging.getLogger(__name__)
 
 
-ReportUnknownPower = Callable[[str, str], None]  # a host of unknown power state, and the reason
+ReportUnknownPower = Callable[[str, str], None]  # called with a host of unknown power state, and the reason
 
 
 def log_unknown_power_state(host: str, why: str) -> None:
-    """Log that a host's power state could not be queried."""
+    """Log that a query of a host's power state failed."""
     _log.warning("event=no_state host=%s why=%r", host, why)
 
 
 class SingleHostPowerSwitch(Protocol):
-    """Switches one host on and off, and queries its power state."""
+    """A switch of one host, which also queries the host's power state."""
 
     def on(self) -> None:
-        """Switch the host on; a host that is on stays on."""
+        """Switch the host on; nothing happens to a host that is on."""
         ...
 
     def off(self) -> None:
-        """Shut the host down; a host that is off stays off."""
+        """Shut the host down; nothing happens to a host that is off."""
         ...
 
     def state(self) -> ProviderMachineState:
@@ -55,15 +55,15 @@ class SingleHostPowerSwitch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPowerProvider:
-    """Powers the hosts of one [provider.NAME] section of kind power."""
+    """Switches the hosts of one [provider.NAME] section of kind power."""
 
     switches: Mapping[str, SingleHostPowerSwitch]
     cluster: str
-    pool: str = ""  # the balancer's pool of these hosts
+    pool: str = ""  # name of the hosts' pool in the balancer
     tell: ReportUnknownPower = log_unknown_power_state
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all hosts; report the hosts whose power state is unknown."""
+        """Return all hosts; hosts with unknown power state are also reported."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine, self.switches))
 
@@ -91,7 +91,6 @@ class HostPowerProvider:
 
 
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
-    """Return the power state that a program printed; ProviderPermanentFailure for other output."""
     state = words.get(printed.strip())
     if state is None:
         text = program.printable_program_output(printed.decode(errors="replace").strip())
@@ -102,7 +101,7 @@ def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IpmiPowerSwitch:
-    """Switches a host through its management controller, by ipmitool(1)."""
+    """Switches a host through its management controller, with ipmitool(1)."""
 
     bmc: str
     user: str
@@ -115,7 +114,7 @@ class IpmiPowerSwitch:
         self._ask("on")
 
     def off(self) -> None:
-        """Request a soft shutdown, which leaves the host's disks clean."""
+        """Request a soft shutdown of the host, which leaves the disks clean."""
         self._ask("soft")
 
     def state(self) -> ProviderMachineState:
@@ -123,10 +122,9 @@ class IpmiPowerSwitch:
         return _state_of(self._ask("status"), CHASSIS)
 
     def _ask(self, word: str) -> bytes:
-        """Run ipmitool and return its output.
+        """Run ipmitool, and return the output; ProviderOutcomeUnknown for any failure.
 
-        A failure raises ProviderOutcomeUnknown, because ipmitool's exit status does not tell a
-        refusal from an unreachable controller.
+        ipmitool's exit status does not tell a refusal from an unreachable controller.
         """
         site_program_and_secret_files.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
@@ -141,7 +139,7 @@ class IpmiPowerSwitch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramPowerSwitch:
-    """Switches a host by a site's program: `on HOST`, `off HOST`, `status HOST`."""
+    """Switches a host by a program of the site: `on HOST`, `off HOST`, `status HOST`."""
 
     program: str
     host: str
@@ -166,7 +164,7 @@ class ProgramPowerSwitch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeOnLanPowerSwitch:
-    """Wakes a host by a network packet; an optional program shuts it down."""
+    """Wakes a host by a network packet; an optional program shuts the host down."""
 
     host: str
     mac: str
@@ -174,7 +172,7 @@ class WakeOnLanPowerSwitch:
     told: ProgramPowerSwitch | None
 
     def on(self) -> None:
-        """Send the wake packet; only a later state query shows its effect."""
+        """Send the wake packet; later queries show whether the host is on."""
         address, _, port = self.broadcast.partition(":")
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -186,19 +184,19 @@ class WakeOnLanPowerSwitch:
             ) from error
 
     def off(self) -> None:
-        """Shut the host down by the program, because no packet can do that."""
+        """Shut the host down by the program, because no network packet can do this."""
         if self.told is None:
             right = "a packet only wakes; its provider needs a program"
             raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
         self.told.off()
 
     def state(self) -> ProviderMachineState:
-        """Query the program for the power state; unknown without a program."""
+        """Query the program for the host's power state; unknown without a program."""
         return self.told.state() if self.told else ProviderMachineState.UNKNOWN
 
 
 def wake_on_lan_packet(mac: str) -> bytes:
-    """Return a Wake-on-LAN packet: six bytes FF, then the MAC address sixteen times."""
+    """Return a Wake-on-LAN packet: six bytes FF, then sixteen times the MAC address."""
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
 
 
@@ -209,10 +207,7 @@ def make_host_power_provider(
     pool: str,
     note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> HostPowerProvider:
-    """Return the provider that powers all hosts of a section.
-
-    The section's name is the name of their pool.
-    """
+    """Return the provider that switches all hosts of a provider section; the section names the hosts' pool."""
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)

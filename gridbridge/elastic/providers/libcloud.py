@@ -1,7 +1,7 @@
-"""Create and destroy machines of any cloud with an Apache Libcloud driver.
+"""Creates and destroys machines of any cloud that has an Apache Libcloud driver.
 
-Drivers that can't tag machines are refused, because the balancer would not know its own machines.
-Drivers have no common error for "no capacity", so HTTP statuses are used.
+Drivers that can't tag machines are refused, because the balancer would not recognize its machines. Drivers have
+no common error for a lack of machines, so HTTP statuses are used.
 """
 
 import inspect
@@ -29,8 +29,8 @@ from gridbridge.model.elastic.balance_sections import MachineProviderSection, No
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
 MISSING = "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's environment"
-TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # argument: attribute
-STATES = {  # libcloud.compute.types.NodeState
+TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # names of arguments and attributes
+STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
     "rebooting": ProviderMachineState.PENDING,
@@ -45,7 +45,7 @@ STATES = {  # libcloud.compute.types.NodeState
     "paused": ProviderMachineState.STOPPED,
     "terminated": ProviderMachineState.GONE,
 }
-NO_CAPACITY = (403, 413)  # a used-up quota in create (OpenStack Compute API, "Create Server")
+NO_CAPACITY = (403, 413)  # statuses for an exhausted quota (OpenStack Compute API, "Create Server")
 REFUSED = (425, 429, 503)  # HTTP statuses after which no machine was created
 LATER = (*REFUSED, 408, 500, 502, 504)
 
@@ -54,12 +54,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibcloudMachineProvider:
-    """The machines of one Libcloud driver; its single connection serializes the calls."""
+    """The machines of one Libcloud driver, whose single connection serializes all calls."""
 
-    driver: Any  # a Libcloud driver; methods differ by driver
+    driver: Any
     section: MachineProviderSection
     host_key: str = ""
-    cluster: str = ""  # machines with its owner tag must be valid
+    cluster: str = ""  # the cluster whose machines must have valid names and tags
     turn: RLock = field(default_factory=RLock)
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
@@ -88,9 +88,9 @@ class LibcloudMachineProvider:
             )
 
     def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine from its driver's list; destroy a machine without our name or tags.
+        """Return a new machine from the driver's list; destroy a machine without the right name or tags.
 
-        Without tags the balancer would not know the machine, and would create another one.
+        The balancer would not recognize a machine without tags, and would create another machine.
         """
         listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
@@ -108,11 +108,10 @@ class LibcloudMachineProvider:
         raise ProviderPermanentFailure(f"libcloud create: {why}; it was removed again")
 
     def _nodes(self, machine: ProviderMachine) -> list[Any]:
-        """Return the driver's nodes with the machine's id; empty if the machine is gone."""
         return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
 
     def _way(self) -> str:
-        """Return the argument by which the driver takes tags."""
+        """Return the name of the argument in which the driver accepts tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
@@ -164,10 +163,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
 
 
 def _table(content: object) -> dict[str, str]:
-    """Return a driver's tags as a dict; GCE lists its metadata as items.
-
-    The result is empty for any other type, such as labels without values.
-    """
+    """Return a driver's tags as a dict, empty for an unknown type; GCE lists metadata as items."""
     if not isinstance(content, dict):
         return {}
     if isinstance(items := content.get("items"), list):
@@ -176,7 +172,7 @@ def _table(content: object) -> dict[str, str]:
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    """Return a time with its zone; drivers that omit the zone mean UTC."""
+    """Return a time with a zone; drivers that omit the zone mean UTC."""
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
@@ -193,7 +189,7 @@ def translate_libcloud_errors(
         raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
         raise ProviderPermanentFailure(f"libcloud {verb}: its driver can't do that") from error
-    except OSError as error:  # network errors, those of `requests` included
+    except OSError as error:  # network errors, also of package `requests`
         raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
     except Exception as error:  # drivers raise that very class
         kind = _kind(error, no_capacity, refused)
@@ -201,7 +197,6 @@ def translate_libcloud_errors(
 
 
 def _kind(error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]) -> Callable[[str], Exception]:
-    """Return the error class that an HTTP status means to the balancer."""
     code = getattr(error, "code", None)
     if code in no_capacity:
         return ProviderOutOfMachines
@@ -211,7 +206,7 @@ def _kind(error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ..
 
 
 def _require_done(verb: str, is_done: object) -> None:
-    """Raise ProviderOutcomeUnknown if a driver reports that no act was done."""
+    """Raise ProviderOutcomeUnknown if a driver reports that nothing was done."""
     if is_done is False:
         raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did not do it")
 

@@ -1,6 +1,6 @@
-"""Protocols of providers that create machines, and of providers that power hosts.
+"""Protocols of providers, and checks of the values that providers report about machines.
 
-The values are written into hosts files, known_hosts and qconf, all of which belong to root.
+The values are written into root's hosts files, known_hosts files and qconf.
 """
 
 import base64
@@ -21,55 +21,53 @@ from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, P
 class MachineLister(Protocol):
     """Lists a provider's machines.
 
-    Each call of a provider raises ProviderOutOfMachines when no machine is available,
-    ProviderOutcomeUnknown when a retry may succeed or the outcome is unknown, and
-    ProviderPermanentFailure otherwise. The caller then trusts the next list.
-    ProviderRequestRepeatable is a ProviderOutcomeUnknown after which a repeated call creates no
-    second machine.
+    Calls of a provider raise ProviderOutOfMachines if no machine is available, ProviderOutcomeUnknown if the
+    outcome is unknown or a retry may succeed, and ProviderPermanentFailure for any other failure. After
+    ProviderRequestRepeatable, a kind of ProviderOutcomeUnknown, a repeated call creates no second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines, maybe with machines of other owners.
+        """Return all machines, perhaps with machines of other owners.
 
-        One invalid entry rejects the whole list with ProviderPermanentFailure.
+        A single invalid entry makes the whole list fail with ProviderPermanentFailure.
         """
         ...
 
 
 class MachineProvider(MachineLister, Protocol):
-    """Creates and destroys machines."""
+    """Lists, creates and destroys machines."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine with a name and tags; it may still be booting.
+        """Create a machine with a name and tags; the machine may still boot when the call returns.
 
-        A caller that repeats a call after a lost answer passes the same tags.
+        A caller that repeats a call after a lost answer passes equal tags.
         """
         ...
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Destroy a machine with its disk; a missing machine is no error."""
+        """Destroy a machine with its disk; nothing happens if the machine is missing."""
         ...
 
 
 class HostPowerControl(MachineLister, Protocol):
-    """Switches the site's own hosts on and off."""
+    """Lists hosts of the site, and switches the hosts on and off."""
 
     def start(self, machine: ProviderMachine) -> None:
-        """Switch a host on; a host that is on is no error."""
+        """Switch a host on; nothing happens to a host that is on."""
         ...
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Shut a host down and keep its disk; a host that is off is no error."""
+        """Shut a host down, and keep its disk; nothing happens to a host that is off."""
         ...
 
 
-SHOWN = 60  # characters of an invalid value in messages
+SHOWN = 60  # most characters of an invalid value in a message
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
-LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers names
+LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers host names
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
 MOST_TAGS = 100
-TAG = 1024  # the most characters of a tag's name or value
+TAG = 1024  # most characters of a tag's name or value
 KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
@@ -79,7 +77,7 @@ LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 
 def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
-    """Parse a provider's JSON list of machines; raise ParseError for any invalid machine."""
+    """Parse a provider's JSON list of machines; ParseError for an invalid machine."""
     content = parse_json_document(raw)
     if not isinstance(content, list):
         raise ParseError("no list of nodes")
@@ -87,7 +85,7 @@ def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[Provider
 
 
 def parse_json_document(raw: bytes) -> object:
-    """Parse one JSON document; raise ParseError for anything else."""
+    """Parse one JSON document; ParseError for any other text."""
     try:
         return json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
@@ -95,7 +93,7 @@ def parse_json_document(raw: bytes) -> object:
 
 
 def parse_provider_machine(content: object) -> ProviderMachine:
-    """Parse one machine with our owner tag; ParseError names the invalid value."""
+    """Parse one machine with the owner tag; ParseError names the invalid value."""
     return require_valid_provider_machine(_machine(content))
 
 
@@ -117,9 +115,9 @@ def _machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return the machine if all its values are valid; raise ParseError otherwise.
+    """Return the machine if all its values are valid; else raise ParseError.
 
-    A machine without our owner tag may have any printable name.
+    A machine without the owner tag may have any printable name.
     """
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
@@ -139,7 +137,6 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
 
 
 def _require_moment(created: datetime) -> None:
-    """Raise ParseError for a time without a time zone, or outside the years that UTC has."""
     if created.tzinfo is None:
         raise ParseError(f"created = {_shown(created)}: a time without its zone")
     try:
@@ -151,9 +148,9 @@ def _require_moment(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return the machines if all are valid and have distinct ids; raise ParseError otherwise.
+    """Return the machines if all are valid and have distinct ids; else raise ParseError.
 
-    With `cluster`, invalid names and tags of other owners' machines are cleaned, not refused.
+    With `cluster`, invalid names and tags of other owners' machines are cleaned.
     """
     printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
@@ -164,9 +161,8 @@ def require_valid_provider_machines(
 
 
 def _printable(machine: ProviderMachine) -> ProviderMachine:
-    """Return another owner's machine with only printable characters in its name and tags."""
+    """Return the machine of another owner, with only printable characters in name and tags."""
     tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
-    # the host key may come from a tag
     key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
     return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
 
@@ -176,7 +172,7 @@ def _clean(text: str) -> str:
 
 
 def is_ssh_host_key(text: str) -> bool:
-    """Say whether a text is an ssh public key: its key data must repeat its type."""
+    """Return whether a text is an ssh public key, whose key data repeats the key's type."""
     match = HOST_KEY.fullmatch(text)
     if not match:
         return False
@@ -189,7 +185,7 @@ def is_ssh_host_key(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Say whether a text is a host's IP address; scoped and multicast addresses are not."""
+    """Return whether a text is the IP address of a host; scoped and multicast addresses are not."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -225,9 +221,9 @@ def _shown(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return the best host key that the last boot printed; empty for an incomplete block.
+    """Return the best host key that a machine's last boot printed; empty if the block of keys is cut.
 
-    RSA keys are skipped, because they do not fit into an EC2 tag.
+    RSA keys are skipped, because an RSA key does not fit into an EC2 tag.
     """
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:

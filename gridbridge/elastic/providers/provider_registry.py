@@ -1,4 +1,4 @@
-"""Make the provider of each pool, and the power control of each of the site's hosts."""
+"""Makes the provider of each pool, and the power control of each host of the site."""
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; ProviderPermanentFailure without one.
+    """Return the provider that creates a pool's nodes; ProviderPermanentFailure if there is none.
 
-    Each pool has its own provider object, because its machines have their own image and size. Pools
-    with the same [provider.NAME] section list the same machines.
+    Each pool has a provider object, because pools differ in image and size. Pools of one [provider.NAME] section
+    list the same machines.
     """
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
@@ -44,10 +44,9 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
-    """Return the power control of a host, which also powers its section's other hosts.
+    """Return the power control of a host, which also switches other hosts of the provider section.
 
-    Raises ProviderPermanentFailure when no section powers the host, or its secret file can't be
-    read.
+    Raises ProviderPermanentFailure if no section switches the host, or if the secret file can't be read.
     """
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
@@ -62,10 +61,9 @@ def make_power_control_of_host(
 def make_all_power_controls(
     settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
-    """Return the power control of each section that powers hosts of the site.
+    """Return the power controls of all provider sections that switch hosts.
 
-    Raises ProviderPermanentFailure for a misconfigured section; `make_selected_power_controls` does
-    not.
+    Raises ProviderPermanentFailure for a misconfigured section.
     """
     return {name: make_power_control_of_host(settings, host, note_untold) for name, host in _one_of_each(settings)}
 
@@ -73,23 +71,23 @@ def make_all_power_controls(
 def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
     """Return the provider of each pool.
 
-    A misconfigured provider raises its error on each call, so that other pools still work.
+    A misconfigured provider raises an error at each call, so that other pools still work.
     """
     names = [name for name, pool in settings.pools.items() if pool.provider]
     return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
 
 
 def make_selected_power_controls(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
-    """Return the power controls of the sections in `own`, by section name.
+    """Return the power controls of the provider sections in `own`, by section name.
 
-    A misconfigured section raises its error on each call, so that others still work.
+    A misconfigured section raises an error at each call, so that other sections still work.
     """
     hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
     return {name: _made_or_not(make_power_control_of_host, settings, host) for name, host in hosts}
 
 
 def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
-    """Return each section that powers hosts, with one of its hosts."""
+    """Return each provider section that switches hosts, with one of its hosts."""
     return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
@@ -102,10 +100,7 @@ def _made_or_not(make: Callable[[Policy, str], Made], settings: Policy, name: st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MisconfiguredProvider:
-    """Stands for a provider whose configuration is wrong.
-
-    Each call raises ProviderPermanentFailure.
-    """
+    """A provider with a wrong configuration, each call of which raises ProviderPermanentFailure."""
 
     why: str
 
@@ -131,7 +126,6 @@ class MisconfiguredProvider:
 
 
 def _settled(section: MachineProviderSection, pool: NodePoolSection) -> MachineProviderSection:
-    """Return a provider's section with the pool's own image and size."""
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 

@@ -1,4 +1,7 @@
-"""Provider that runs a site's program, whose exit status follows sysexits.h."""
+"""A provider that runs a program of the site, and readers of the provider's files and secrets.
+
+The program's exit status follows sysexits.h.
+"""
 
 import configparser
 import json
@@ -22,21 +25,20 @@ from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.shell import local_host_facts, program_runs, safe_files
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
-MOST_BYTES = 16 << 20  # more than a list of 20,000 nodes
-WORDS = 200  # characters of a program's last message
+MOST_BYTES = 16 << 20  # size limit of output; enough for 20,000 nodes
+WORDS = 200  # most characters of a program's message
 
 
 def provider_program_environment() -> dict[str, str]:
-    """Return the environment of a provider's program: this process's own, with LC_ALL=C."""
+    """Return the environment for a provider's program: the environment of this process, with LC_ALL=C."""
     return {**os.environ, "LC_ALL": "C"}
 
 
 def require_trusted_provider_file(path: str) -> str:
-    """Return the path if only root and this account can change it; else ProviderPermanentFailure.
+    """Return a path that only root and this account can change; else raise ProviderPermanentFailure.
 
-    A provider's program is in effect root on its machines, as the balancer's account is. Other
-    accounts that only preview a plan accept the balancer's files too. A missing file is reported
-    when it is used.
+    A provider's program has root's power over its machines. An account that only previews a plan also trusts files
+    of the balancer's account. A missing file is reported at its use.
     """
     me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)
@@ -52,7 +54,6 @@ def require_trusted_provider_file(path: str) -> str:
 
 
 def _require_balancers(path: str, balancer: int) -> None:
-    """Raise ProviderPermanentFailure if others than root or the balancer can change a file."""
     try:
         safe_files.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
@@ -60,7 +61,7 @@ def _require_balancers(path: str, balancer: int) -> None:
 
 
 def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
-    """Run a provider's program and return its output; its exit status decides the error."""
+    """Run a provider's program, and return the output; the exit status decides which error is raised."""
     try:
         return program_runs.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except CommandFailed as failed:
@@ -75,29 +76,26 @@ def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_
 
 
 def join_command_words(argv: tuple[str, ...]) -> str:
-    """Return a command line for messages."""
+    """Format a command line for messages."""
     return " ".join(argv)
 
 
 def printable_program_output(words: str) -> str:
-    """Return a program's message as one printable line."""
+    """Format a program's message as one printable line."""
     return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteProgramProvider:
-    """Creates and destroys machines by a site's own program."""
+    """Creates and destroys machines by a program of the site."""
 
     program: str
     timeout_s: float
     env: Mapping[str, str]
-    cluster: str = ""  # machines with its owner tag must be valid
+    cluster: str = ""  # the cluster whose machines must have valid names and tags
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine.
-
-        Raise ProviderPermanentFailure if the program reports another machine.
-        """
+        """Create a machine; ProviderPermanentFailure if the program reports another machine."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
@@ -117,7 +115,7 @@ class SiteProgramProvider:
         self._call("destroy", {"id": machine.id})
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines; one invalid entry rejects the whole list."""
+        """Return all machines; a single invalid entry makes the whole list fail."""
         printed = self._call("list", {})
         try:
             return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
@@ -137,9 +135,9 @@ OTHERS = 0o077  # mode bits of group and others
 
 
 def read_private_credentials(path: str) -> dict[str, str]:
-    """Read the `name = value` lines below [default] of a private credentials file.
+    """Read the `name = value` lines of section [default] in a private file of credentials.
 
-    The format is that of AWS's own tools. Error messages never contain the values. Raises
+    The file has the format of AWS's tools. Error messages never contain the values. Raises
     ProviderPermanentFailure unless only this account can read the file.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=True)
@@ -153,7 +151,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
 
 
 def read_secret_file(path: str) -> str:
-    """Return the text of a private file; ProviderPermanentFailure if other accounts can read it."""
+    """Return the text of a private file; ProviderPermanentFailure if other accounts can read the file."""
     try:
         raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:

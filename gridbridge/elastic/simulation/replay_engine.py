@@ -1,4 +1,4 @@
-"""Replay a workload as a discrete-event simulation, and compute its statistics."""
+"""Replays a workload as a discrete-event simulation, and computes waiting times and costs."""
 
 import heapq
 import math
@@ -38,13 +38,13 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0
-END, READY = 0, 1  # at one moment, ends of tasks are processed before other events
+END, READY = 0, 1  # kinds of events; at one moment ends of tasks come first
 Places = list[tuple[SimulatedNode, int]]
 
 
 @dataclass(slots=True, kw_only=True)
 class RunningReplayCounts:
-    """The counts of a running replay: start times, node hours, and added or removed nodes."""
+    """Counts of a running replay: start times, node hours, added and removed nodes."""
 
     starts: list[float]
     on_s: float = 0.0
@@ -57,7 +57,7 @@ class RunningReplayCounts:
     moments: list[ReplayClusterState] = field(default_factory=list)
 
     def off(self, since_s: float, now_s: float, unit_s: float) -> None:
-        """Count the powered and the paid time of a node that is switched off."""
+        """Count a node's hours and paid hours when the node is switched off."""
         on_s = max(0.0, now_s - since_s)
         self.on_s += on_s
         self.paid_s += math.ceil(on_s / unit_s) * unit_s
@@ -103,7 +103,6 @@ def _mean(waits: Sequence[float]) -> float:
 
 
 def _part(waits: Sequence[float], part: float) -> float:
-    """Return the quantile `part` of the waits."""
     return waits[max(0, math.ceil(part * len(waits)) - 1)] if waits else 0.0
 
 
@@ -146,11 +145,11 @@ class WorkloadReplay:
         return summarize_replay(self._tasks, self._terms, self._way, self._counts)
 
     def _last_s(self) -> float:
-        """Return when the last task ended: later node time is not counted."""
+        """Return when the last task ended; later hours of nodes do not count."""
         return max(self._counts.last_end_s, self._begin_s)
 
     def _upcoming(self) -> float:
-        """Return the time of the next event; infinity once all tasks have ended."""
+        """Return the time of the next event; infinity after the end of all tasks."""
         submitted = self._tasks[self._next].submitted_s if self._next < len(self._tasks) else None
         if submitted is None and not self._running and not len(self._line):
             return math.inf
@@ -158,7 +157,7 @@ class WorkloadReplay:
         return min(math.inf if submitted is None else submitted, event, self._round_s)
 
     def _step(self) -> None:
-        """Process all events of this moment, and run a round if it is due."""
+        """Process all events of the present moment, and run a round if one is due."""
         happened = False
         while self._events and self._events[0][0] <= self._now_s:
             _, kind, number, subject = heapq.heappop(self._events)
@@ -181,7 +180,7 @@ class WorkloadReplay:
         return self._tasks[number].submitted_s <= self._now_s
 
     def _minute(self, seconds: float) -> float:
-        """Return the first round time at or after a moment."""
+        """Return the time of the first round at or after a moment."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
     def _push(self, at_s: float, kind: int, subject: SimulatedNode | Places, number: int) -> None:
@@ -226,7 +225,6 @@ class WorkloadReplay:
         self._ended[task.owner, task.name] = total_s + task.run_s, count + 1
 
     def _round(self) -> None:
-        """Run a balancer round: decide, and apply the plan."""
         self._round_s = math.inf
         if self._decide is None:
             return
@@ -265,7 +263,6 @@ class WorkloadReplay:
         self._counts.removed += len(plan.remove)
 
     def _note(self) -> None:
-        """Record the numbers of nodes and waiting tasks for plots, when they changed."""
         nodes, waiting = len(self._machines.all), len(self._line)
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None
@@ -278,7 +275,7 @@ Decides = Callable[[BalanceSituation], BalancePlan]
 
 
 def replay_decision_function(way: ReplayPolicy, terms: ReplayNodePropertiesAndPrices) -> Decides | None:
-    """Return the function by which a replay's round decides; None for a policy without rounds."""
+    """Return the function that decides in a replay's rounds; None for a policy without rounds."""
     if way.rules is ComparedReplayRules.ALWAYS_ON:
         return None
     if way.rules is ComparedReplayRules.AZGE:
@@ -296,7 +293,7 @@ def replay_decision_function(way: ReplayPolicy, terms: ReplayNodePropertiesAndPr
 def _squeezed(
     situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
-    """Decide by policy demand, then let a squeeze choose the hosts; missing nodes count as off."""
+    """Decide by policy demand, then let a squeeze choose hosts; missing nodes count as switched-off hosts."""
     plan = balancer_round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)
@@ -310,6 +307,6 @@ def _squeezed(
 def make_replay_policy(
     rules: ComparedReplayRules, terms: ReplayNodePropertiesAndPrices, demand: DemandPolicySection
 ) -> ReplayPolicy:
-    """Return a replay policy with these node limits and otherwise default settings."""
+    """Return a policy for a replay, with the given node limits and otherwise default settings."""
     limits = BalanceSection(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
     return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=SqueezeSection())

@@ -1,4 +1,4 @@
-"""Replay a workload by several policies, and find the Pareto-optimal outcomes."""
+"""Replays a workload by several policies, and finds the outcomes with the best cost and waiting time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
-SPARE_NODES = (0, 1, 2)  # spare slots, in nodes
-RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # minimal and target reserve
+SPARE_NODES = (0, 1, 2)
+RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # pairs of minimal and target reserve
 WAITS_S = (60.0, 300.0, 900.0)
 
 
@@ -33,7 +33,7 @@ def replay_by_each_policy(
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    """Yield variants of a policy whose settings trade waiting time for cost."""
+    """Yield variants of a policy with other settings that trade waiting time for cost."""
     if way.rules is ComparedReplayRules.DEMAND:
         yield from _of_demand(way)
     elif way.rules is ComparedReplayRules.SQUEEZE:
@@ -58,10 +58,7 @@ def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
 
 
 def find_cost_wait_frontier(outcomes: Iterable[PolicyReplayResult]) -> tuple[PolicyReplayResult, ...]:
-    """Return the outcomes that no other outcome beats in both cost and mean wait.
-
-    The cheapest outcome comes first.
-    """
+    """Return the outcomes that no other outcome beats in both cost and mean wait, the cheapest first."""
     front, best_s = list[PolicyReplayResult](), float("inf")
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
         if outcome.wait_mean_s < best_s:
@@ -72,16 +69,16 @@ def find_cost_wait_frontier(outcomes: Iterable[PolicyReplayResult]) -> tuple[Pol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicyComparison:
-    """One workload with the replay outcome of each policy."""
+    """A workload with the replay outcome of each policy."""
 
     name: str
     workload: ReplayWorkload
     outcomes: tuple[PolicyReplayResult, ...]
-    frontier: tuple[PolicyReplayResult, ...] = ()  # the Pareto-optimal outcomes of a sweep
+    frontier: tuple[PolicyReplayResult, ...] = ()  # outcomes of a sweep that no other outcome beats in cost and wait
 
 
 def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
-    """Load a recorded workload; keep the tasks that were submitted in a time range.
+    """Load a recorded workload, and keep the tasks that were submitted in a time range.
 
     Raises ParseError if no task remains.
     """
@@ -97,7 +94,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
 
 
 def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> ReplayWorkload:
-    """Generate a synthetic workload; raise ParseError if it has no task."""
+    """Generate a synthetic workload; ParseError for a workload without a task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
         words = f"no task in {distribution.days:g} days of {distribution.tasks_a_day:g} tasks a day"
@@ -114,7 +111,7 @@ def compare_policies_by_replay(
     *,
     is_swept: bool = False,
 ) -> ReplayPolicyComparison:
-    """Replay a workload by each policy; skip tasks that are wider than the largest cluster."""
+    """Replay a workload by each policy, without tasks that need more slots than the largest cluster has."""
     most = terms.max_nodes * terms.slots
     fit = _without(
         workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusionReason.TOO_WIDE

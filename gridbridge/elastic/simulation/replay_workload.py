@@ -1,4 +1,4 @@
-"""Read a recorded workload from an accounting file or a Standard Workload Format file."""
+"""Reads a recorded workload from an accounting file or a Standard Workload Format file."""
 
 import gzip
 import lzma
@@ -22,7 +22,7 @@ from gridbridge.model.jobs_and_accounting import LATEST_S, RESCHEDULED, queue_wa
 from gridbridge.shell.safe_files import iterate_bounded_lines
 
 MOST_BAD = 100_000
-GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # first bytes of such files
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # first bytes of compressed files
 TAR, AT_TAR = b"ustar", 257
 OTHERS = {
     b"BZh": "bzip2",
@@ -44,8 +44,7 @@ CANCELLED = 5
 def read_workload_file(path: str) -> ReplayWorkload:
     """Read a recorded workload of either format.
 
-    Raises StateError when the file can't be read, and ParseError when it has no usable
-    line.
+    Raises StateError for an unreadable file, and ParseError for a file without a usable line.
     """
     try:
         with open(path, "rb") as file:
@@ -76,7 +75,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
 
 
 def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
-    """Return the uncompressed content of a file that gzip or xz may have compressed.
+    """Return the content of a file that is plain text or compressed by gzip or xz.
 
     Raises ParseError with the name of any other compression.
     """
@@ -94,9 +93,9 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
 
 
 def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
-    """Return the lines up to the first non-empty line, by which the format is recognized.
+    """Return the lines up to the first non-empty line, which shows the format.
 
-    The lines are kept because a pipe can't be read twice.
+    The lines are kept, because a pipe can't be read twice.
     """
     beginning = list[bytes]()
     for line in file_lines:
@@ -107,7 +106,7 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
 
 
 def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
-    """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
+    """Collect the tasks of a file; give up after 100,000 bad lines without a task."""
     tasks, left_out, bad = (
         list[RecordedReplayTask](),
         Counter[ReplayExclusionReason](),
@@ -129,9 +128,9 @@ def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
 def parse_accounting_tasks(
     lines: Iterable[bytes],
 ) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
-    """Yield each line's number with its task, or with the reason for skipping the line.
+    """Yield each line's number, with the line's task or the reason for skipping the line.
 
-    Skipped are tasks that never started or were requeued, and parts of parallel tasks.
+    Lines about tasks that never started or were put back, and about parts of parallel tasks, are skipped.
     """
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):
@@ -171,7 +170,7 @@ def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusionR
 
 
 def is_standard_workload_line(line: bytes) -> bool:
-    """Say whether a file's first non-empty line is in the Standard Workload Format."""
+    """Return whether a file's first non-empty line has the Standard Workload Format."""
     words = line.split()
     return line.lstrip().startswith(b";") or (len(words) == FIELDS and all(map(NUMBER.fullmatch, words)))
 
@@ -179,7 +178,7 @@ def is_standard_workload_line(line: bytes) -> bool:
 def parse_standard_workload_tasks(
     lines: Iterable[bytes],
 ) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
-    """Yield each line's number with its task, or with the reason for skipping the line."""
+    """Yield each line's number, with the line's task or the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -190,7 +189,7 @@ def parse_standard_workload_tasks(
 
 
 def _begin_s(text: bytes, before_s: float) -> float:
-    """Return the workload's start time if a comment gives it; else the value so far."""
+    """Return the workload's start time if a comment line gives the time; else the time so far."""
     key, _, value = text.lstrip(b"; ").partition(b":")
     is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
     return float(value) if is_told and float(value) < LATEST_S else before_s

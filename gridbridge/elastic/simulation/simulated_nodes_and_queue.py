@@ -1,4 +1,4 @@
-"""The simulated nodes and the queue of waiting tasks of a replay."""
+"""The simulated nodes of a replay, and the queue of waiting tasks."""
 
 import heapq
 from bisect import insort
@@ -33,25 +33,25 @@ def replay_seconds_to_datetime(seconds: float) -> datetime:
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedNode:
-    """A simulated node that is on, with cached views for the balancer."""
+    """A simulated node that is on; values for the balancer are cached."""
 
     name: str
     free: int
     asked_s: float
     ready_s: float
     is_ready: bool = False
-    idle_s: float | None = None  # start of the idle time; None: busy
-    running: list[int] = field(default_factory=list)  # slots of each running task
-    begun: list[RunningTaskGroup] = field(default_factory=list)  # by owner, if the policy asks
+    idle_s: float | None = None  # when the node became idle; None: busy
+    running: list[int] = field(default_factory=list)  # slots of each running task on the node
+    begun: list[RunningTaskGroup] = field(default_factory=list)  # running tasks by owner, if the policy needs owners
     node: ElasticNode | None = None
     instance: QueueInstance | None = None
 
     def changed(self) -> None:
-        """Drop the cached views of the node."""
+        """Drop the node's cached values."""
         self.node = self.instance = None
 
     def as_node(self) -> ElasticNode:
-        """Return the node as the value that the balancer decides by."""
+        """Return the node as a value for the balancer's policies."""
         if self.node is None:
             self.node = ElasticNode(
                 name=self.name,
@@ -64,7 +64,7 @@ class SimulatedNode:
         return self.node
 
     def as_instance(self, slots: int) -> QueueInstance:
-        """Return the node's queue instance."""
+        """Return the node's queue instance, with `slots` in all."""
         if self.instance is None:
             self.instance = QueueInstance(
                 queue=QUEUE,
@@ -91,7 +91,7 @@ class SimulatedNodes:
         self._most = 0
 
     def add(self, now_s: float, ready_s: float) -> SimulatedNode:
-        """Create a booting node; its name has the lowest free number."""
+        """Create a booting node, named by the lowest free number."""
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
         name = f"n{number:05d}"
@@ -106,7 +106,7 @@ class SimulatedNodes:
         insort(self.ready, machine, key=lambda item: item.name)
 
     def remove(self, name: str) -> SimulatedNode:
-        """Switch an idle node off; a busy or booting node is an AssertionError."""
+        """Switch an idle node off; AssertionError for a busy or booting node."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
             raise AssertionError(f"{name} is removed, and not idle")
@@ -116,10 +116,7 @@ class SimulatedNodes:
         return machine
 
     def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
-        """Return the placement of a task: one node if any is large enough, else several nodes.
-
-        The result is empty when the task does not fit.
-        """
+        """Return the nodes for a task and the slots on each; empty if the task does not fit."""
         if slots <= self.terms.slots:
             fit = [machine for machine in self.ready if machine.free >= slots]
             if not fit:
@@ -135,7 +132,7 @@ class SimulatedNodes:
         return [] if remaining else placement
 
     def seen(self, waiting: tuple[WaitingJobGroup, ...]) -> GridEngineCellSnapshot:
-        """Return the cell's state for a round; booting nodes are no hosts yet."""
+        """Return the cell's state for a round; booting nodes are not hosts of the cell yet."""
         slots = self.terms.slots
         return GridEngineCellSnapshot(
             hosts=tuple(self._hosts.setdefault(machine.name, CellHost(name=machine.name)) for machine in self.ready),
@@ -144,12 +141,12 @@ class SimulatedNodes:
         )
 
     def nodes(self) -> tuple[ElasticNode, ...]:
-        """Return all nodes as the values that the balancer decides by."""
+        """Return all nodes as values for the balancer's policies."""
         return tuple(machine.as_node() for machine in self.all.values())
 
 
 class SimulatedTaskQueue:
-    """The waiting tasks by slot count; each slot count is a first-in first-out queue."""
+    """The waiting tasks; tasks of equal slots form a first-in first-out queue."""
 
     def __init__(self, tasks: Sequence[RecordedReplayTask]) -> None:
         self._tasks = tasks
@@ -160,11 +157,11 @@ class SimulatedTaskQueue:
         return sum(map(len, self._by_width.values()))
 
     def submit(self, number: int) -> None:
-        """Append a task to the waiting tasks."""
+        """Add a task to the waiting tasks."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def startable(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
-        """Yield the tasks that start now and their nodes, the longest waiting task first."""
+        """Yield tasks that start now, with nodes and slots; the task with the longest wait comes first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])
@@ -177,10 +174,7 @@ class SimulatedTaskQueue:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[WaitingJobGroup, ...]:
-        """Return the waiting tasks by slot count in the balancer's form.
-
-        Owners and names are included only with `is_named`.
-        """
+        """Return the waiting tasks as groups of equal slots; with `is_named`, owners and names are counted."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._row(line, is_named=is_named) for line in lines)
 

@@ -1,10 +1,8 @@
-"""Generate a workload from fixed distributions; equal seeds give equal workloads.
+"""Generates a workload from fixed distributions; equal seeds give equal workloads.
 
-Submissions come in bursts, as a Poisson process. Its rate is 1.3 times the mean from 8 to 20
-o'clock (UTC) on working days, and 0.8 times otherwise. A burst has a geometric number of tasks
-(mean 5) of one of twelve kinds. The median run time of a kind is log-normal (median 20 min, sigma
-1); its tasks are log-normal around that median (sigma 0.5), from 10 s to a day. Tasks have one slot
-in 70 % of the bursts, two in 20 %, and half a node's slots in 10 %.
+Bursts of submissions form a Poisson process, with 1.3 times the mean rate from 8 to 20 o'clock (UTC) on working
+days, else 0.8 times. A burst has a geometric number of tasks (mean 5) of one of twelve kinds. Median run times
+of kinds are log-normal (median 20 min, sigma 1), run times around a kind's median, too (sigma 0.5, 10 s to a day).
 """
 
 import math
@@ -19,7 +17,7 @@ BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
 BURST, KINDS = 5.0, 12
 MEDIAN_S, KIND_SIGMA, TASK_SIGMA = 1200.0, 1.0, 0.5
 LEAST_S, MOST_S = 10.0, DAY_S
-BUSY, QUIET = 1.3, 0.8  # factors of the mean submission rate
+BUSY, QUIET = 1.3, 0.8  # factors of the mean rate of submissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +28,12 @@ class SyntheticWorkloadSettings:
     days: float = 7.0
     tasks_a_day: float = 1000.0
     node_slots: int = 8
-    load: float = 0.0  # share of the slot time to fill; 0: run times are not scaled
+    load: float = 0.0  # used share of all slot time; 0: run times are not scaled
     slots: int = 0  # slots of the largest cluster
 
 
 def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> ReplayWorkload:
-    """Generate a workload; if a load is set, scale run times to this share of all slot time."""
+    """Generate a workload; with a load, run times are scaled to this share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
     tasks, now_s = list[RecordedReplayTask](), 0.0

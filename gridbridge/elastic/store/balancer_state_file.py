@@ -1,4 +1,4 @@
-"""SQL tables of the balancer's nodes, and of its facts between rounds."""
+"""The balancer's tables of nodes, and of facts that last from round to round."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -51,7 +51,7 @@ _DROP = delete(FACTS).where(FACTS.c.key == bindparam("of_key"))
 
 
 class BalancerNodeRows:
-    """The stored rows of the balancer's nodes."""
+    """Reads and writes the table of the balancer's nodes."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -61,7 +61,7 @@ class BalancerNodeRows:
         return tuple(_owned(row) for row in self._database.rows(_ALL))
 
     def replace(self, nodes: Iterable[BalancerOwnedNode]) -> None:
-        """Replace all stored nodes by these."""
+        """Replace all stored nodes."""
         rows = [_row(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
@@ -70,14 +70,14 @@ class BalancerNodeRows:
 
 
 class BalancerFactRows:
-    """Stored key-value facts of the balancer: last change, pool failures, requests."""
+    """Reads and writes the balancer's facts, each under a key."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(FACTS)
 
     def all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the facts whose keys begin with a prefix, by the rest of the key."""
+        """Return the facts whose keys begin with a prefix, by the remainder of the key."""
         rows = self._database.rows(_FACTS, prefix=prefix)
         return {row["key"].removeprefix(prefix): row["value"] for row in rows}
 
@@ -107,11 +107,11 @@ def _owned(row: RowMapping) -> BalancerOwnedNode:
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
-MONTHS = 3  # months with stored costs
+MONTHS = 3  # number of months whose costs are stored
 
 
 class BalancerStateRows:
-    """The balancer's state file: nodes, pool failures, requests, observations and costs."""
+    """The balancer's stored state: nodes, pool failures, requests, observations and costs."""
 
     def __init__(self, database: StateFile) -> None:
         self.database = database
@@ -119,10 +119,7 @@ class BalancerStateRows:
         self._facts = BalancerFactRows(database)
 
     def follow(self, clocks: BalancerHostClocks) -> timedelta:
-        """Shift all stored times by the step of the system clock; return that step.
-
-        The shift is one transaction.
-        """
+        """Shift all stored times by the step of the system clock; return the step."""
         row = self._facts.all(CLOCKS).get("")
         by = clock_step_correction.measure_clock_step(
             model_value_from_json(row, BalancerHostClocks) if row else None, clocks
@@ -134,7 +131,6 @@ class BalancerStateRows:
         return by
 
     def _change(self, change: clock_step_correction.TimeChange) -> None:
-        """Apply a change to all stored times."""
         self.nodes.replace([clock_step_correction.change_node_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
         self.keep_records(
@@ -171,14 +167,14 @@ class BalancerStateRows:
         }
 
     def keep_records(self, records: Mapping[str, PoolFailureRecord]) -> None:
-        """Store the failures of these pools, and delete the records of all other pools."""
+        """Store the failures of some pools, and delete the failures of all other pools."""
         for pool in self.records().keys() - records.keys():
             self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
             self._facts.put(f"{POOL}{pool}", model_value_to_json(record))
 
     def asked(self) -> AdministratorNodeRequests:
-        """Return the administrators' pending requests by kind."""
+        """Return the pending requests of administrators, by kind."""
         requests = self.wishes()
 
         def wished(request: AdministratorNodeRequestKind) -> frozenset[str]:
@@ -191,7 +187,7 @@ class BalancerStateRows:
         )
 
     def wishes(self) -> Mapping[str, str]:
-        """Return the administrators' pending requests by host name."""
+        """Return the pending requests of administrators, by host name."""
         return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
     def ask(self, host: str, request: AdministratorNodeRequestKind) -> None:
@@ -199,7 +195,7 @@ class BalancerStateRows:
         self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
     def forget_asked(self, requests: AdministratorNodeRequests) -> None:
-        """Delete the requests that a round has taken up, unless they changed since."""
+        """Delete requests that a round has carried out; keep requests that have changed since."""
         hosts_by_request: Mapping[str, frozenset[str]] = {
             AdministratorNodeRequestKind.DRAIN: requests.drained,
             AdministratorNodeRequestKind.KEEP: requests.kept,
@@ -210,19 +206,19 @@ class BalancerStateRows:
                 self._facts.drop(f"{ASKED}{host}")
 
     def unlisted(self) -> Mapping[str, datetime]:
-        """Return since when each node's machine has been missing from its provider's list."""
+        """Return the time since which each node's machine has been missing from the provider's list."""
         return self._moments(UNLISTED)
 
     def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
-        """Replace the stored times since when machines have been missing from lists."""
+        """Replace the stored times since which machines have been missing from lists."""
         self._keep_moments(UNLISTED, unlisted)
 
     def silent(self) -> Mapping[str, datetime]:
-        """Return since when each node's daemon has been silent, by the node's key."""
+        """Return the time since which each node's execution daemon has been silent, by the node's key."""
         return self._moments(SILENT)
 
     def keep_silent(self, silent: Mapping[str, datetime]) -> None:
-        """Replace the stored times since when nodes have been silent."""
+        """Replace the stored times since which nodes have been silent."""
         self._keep_moments(SILENT, silent)
 
     def _moments(self, key: str) -> Mapping[str, datetime]:
@@ -238,11 +234,10 @@ class BalancerStateRows:
         return datetime.fromisoformat(str(at)) if at else None
 
     def spent(self, now: datetime) -> float:
-        """Return this month's cost of nodes."""
+        """Return the cost of nodes in the month of `now`."""
         return self._months().get(_month(now), 0.0)
 
     def _months(self) -> Mapping[str, float]:
-        """Return the cost of nodes by month."""
         spent = self._facts.all(LAST).get("", {}).get("spent", {})
         return model_value_from_json(spent, dict[str, float])
 
@@ -252,10 +247,9 @@ class BalancerStateRows:
         return datetime.fromisoformat(str(at)) if at else None
 
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
-        """Store a round's time and the month's cost.
+        """Store a round's time and the cost of its month.
 
-        Earlier months are kept in case the clock was ahead at a month's end. Later months are
-        deleted: the first round of a month counts each billing unit that began in the month.
+        Costs of two older months stay, in case the clock is set back. Costs of later months are deleted.
         """
         month = _month(now)
         earlier = sorted((past_month, cost) for past_month, cost in self._months().items() if past_month < month)
@@ -267,16 +261,16 @@ class BalancerStateRows:
         self._facts.put(LAST, value)
 
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
-        """Return since when each job has been startable, by the time of an observing round."""
+        """Return the time since which each job could have started; a new job gets `now`."""
         since = self._moments(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
-        """Replace the stored times since when waiting jobs have been startable."""
+        """Replace the stored times since which waiting jobs could have started."""
         self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
 
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
-        """Return the last round's observation of each waiting job; later times become `now`."""
+        """Return what the last round observed about each waiting job; times after `now` become `now`."""
         return {
             job: clock_step_correction.change_waiting_job_history_times(
                 observation, clock_step_correction.future_time_limiter(now)

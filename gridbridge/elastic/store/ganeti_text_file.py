@@ -1,7 +1,7 @@
-"""Read Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
+"""Reads and formats Ganeti's text files (htools(1), `-t`), whose lines have fields between `|`.
 
-Groups, nodes, instances, tags and policies are separated by one empty line each, so an empty section is an
-empty line too. Files of older versions may lack fields at the end of a line.
+One empty line separates groups, nodes, instances, tags and policies, so an empty section is an empty line.
+Files of older versions may lack fields at the end of a line.
 """
 
 import re
@@ -29,23 +29,23 @@ ALLOCATIONS = ("preferred", "last_resort", "unallocable")
 BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
 WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
 NUMBER = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)").fullmatch
-MOST = 1e18  # hsqueeze's own numbers overflow beyond this value
-NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of missing last fields
+MOST = 1e18  # numbers of hsqueeze overflow beyond this value
+NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of fields that are missing at a line's end
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
-MOST_BYTES = 64 << 20  # three times a file of 10,000 nodes and 100,000 instances
-Lines = list[tuple[int, str]]  # line number and text
+MOST_BYTES = 64 << 20  # three times the size for 10,000 nodes and 100,000 instances
+Lines = list[tuple[int, str]]  # pairs of line number and text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiTextLine:
-    """The fields of one line, with its file and line number."""
+    """The fields of a line, with file and line number."""
 
-    where: str  # file:line
+    where: str
     fields: tuple[str, ...]
 
     def wrong(self, problem: str, right: str) -> ParseError:
-        """Return the ParseError of a fault in this line."""
+        """Return a ParseError about a fault in the line."""
         return ParseError(f"{self.where}: {problem}; expected {right}")
 
     def text(self, at: int, name: str) -> str:
@@ -61,7 +61,7 @@ class GanetiTextLine:
         return value
 
     def number(self, at: int, name: str) -> float:
-        """Parse a field as a number, maybe with decimals."""
+        """Parse a field as a number, perhaps with decimals."""
         value = _number(self.fields[at])
         if value is None or abs(value) >= MOST:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
@@ -125,7 +125,7 @@ def read_ganeti_file(path: str) -> GanetiCluster:
 
 
 def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
-    """Parse the text of a Ganeti cluster file."""
+    """Parse the text of a Ganeti cluster file; `path` is for error messages."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
     at_uuid = _places(group.uuid for group in groups)
@@ -147,7 +147,6 @@ def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
 
 
 def _owner(row: GanetiTextLine, groups: Sequence[GanetiNodeGroup]) -> int:
-    """Return the index of the group that a policy belongs to, by its name or uuid."""
     owner = row.fields[0]
     indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
     if len(indices) != 1:
@@ -175,7 +174,7 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
 
 
 def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
-    """Split lines into fields; fill missing fields at the end from `later`."""
+    """Split lines into fields; `later` has the defaults of fields missing at a line's end."""
     rows = []
     for number, line in lines:
         fields = tuple(line.split("|"))
@@ -187,7 +186,7 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[G
 
 
 def _places(names: Iterable[str]) -> Mapping[str, int]:
-    """Return the index of each name; of duplicate names the last index, as in hsqueeze."""
+    """Return the index of each name; for duplicate names the last index, as in hsqueeze."""
     return {name: at for at, name in enumerate(names)}
 
 
@@ -217,7 +216,7 @@ def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
 
 
 def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
-    role = row.fields[7]  # any other role counts as N
+    role = row.fields[7]
     return GanetiNode(
         name=name,
         mem=row.number(1, "the node's memory"),
@@ -290,7 +289,7 @@ def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
 
 
 def format_ganeti_text(cluster: GanetiCluster) -> str:
-    """Return the text of a Ganeti cluster file, as htools(1) writes it."""
+    """Format a Ganeti cluster as htools(1) writes the file."""
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
@@ -344,7 +343,7 @@ def _line(*fields: object) -> str:
 
 
 def _number_text(value: float, *, is_plain: bool = False) -> str:
-    """Format a number as htools(1) does: 0.05 is 5.0e-2, except with `is_plain`."""
+    """Format a number as htools(1) does, 0.05 as 5.0e-2; `is_plain` gives 0.05."""
     if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
         return repr(value)
     digits, _, exponent = f"{value!r}".partition("e")

@@ -1,7 +1,7 @@
-"""A folder with a round's inputs, for support, for tests, and for trying rules offline.
+"""Folders with the inputs of a balancer round, for support and for trying rules.
 
-The folder has the raw output of the batch system's programs, and state.json with the facts that no
-program prints: the time, the master, the last change and the nodes.
+A folder has the raw output of the batch system's programs. Its state.json has facts that no program prints:
+the time, the master, the last change and the nodes.
 """
 
 import json
@@ -17,18 +17,18 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import safe_files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
-OAR = "oar.txt"  # output of an OAR server, in place of the first three files
+OAR = "oar.txt"  # output of an OAR server; a folder of OAR has no qstat.xml, qhost.xml and qconf.json
 KEYS = ("now", "master", "last_change", "nodes")
 ELSEWHERE = ("elsewhere", "elsewhere_free")
 MORE = ("best_effort", "eligible", "watched", "runtimes", *ELSEWHERE, "failed", "spent")
-MARKS = ("kept", "drained", "machine")  # keys of booleans
+MARKS = ("kept", "drained", "machine")  # keys with the value true or false
 OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
 OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "group", *MARKS)
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
-MOST_TOLD = 20  # mistakes listed in a message
-MOST = 1e300  # upper limit of each number
+MOST_TOLD = 20  # most mistakes in a message
+MOST = 1e300  # upper limit of numbers
 
 Value = TypeVar("Value")
 
@@ -36,10 +36,10 @@ Value = TypeVar("Value")
 def write_saved_balancer_round(
     folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
-    """Save a round's inputs in a folder, and create the folder if need be.
+    """Save a round's inputs in a folder, which is created if missing.
 
-    Raises OSError or StateError. Symlinks are not followed and pipes are not written,
-    because another account may have made the folder.
+    Raises OSError or StateError. Symlinks are not followed and pipes are not written, because another account may
+    have made the folder.
     """
     os.makedirs(folder, exist_ok=True)
     content = {
@@ -60,17 +60,16 @@ def write_saved_balancer_round(
 
 
 def _mode() -> int:
-    """Return the mode that this process's umask gives a new file."""
+    """Return the mode that this process's umask gives to a new file."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a folder of a round's inputs; ParseError lists each missing or invalid value.
+    """Read a folder with a round's inputs; ParseError lists each missing or invalid value.
 
-    qconf.json may be missing. Without state.json the time is that of qstat.xml's last change, and
-    no node is known.
+    Without state.json the round's time is that of the last change of qstat.xml, and the balancer has no nodes.
     """
     documents = _documents(folder)
     path = os.path.join(folder, STATE)
@@ -117,7 +116,6 @@ def _node_row(node: ElasticNode) -> dict[str, object]:
 
 
 def _more_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
-    """Return the optional keys of state.json that have a value."""
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
@@ -151,7 +149,7 @@ def _job(text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time; without a zone it is local time. ValueError for an impossible time."""
+    """Parse a time, by default in the local zone; ValueError for an impossible time."""
     moment = datetime.fromisoformat(text)
     try:
         return moment if moment.tzinfo else moment.astimezone()
@@ -160,11 +158,11 @@ def _moment(text: str) -> datetime:
 
 
 class _State:
-    """Parser of state.json that collects all faults; an invalid value gets a placeholder."""
+    """Parser of state.json that collects all mistakes; an invalid value gets a placeholder."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
-        self._mistakes = dict[str, None]()  # distinct mistakes in their order
+        self._mistakes = dict[str, None]()
         try:
             content = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -216,7 +214,6 @@ class _State:
         )
 
     def _all(self, key: str) -> Mapping[str, object]:
-        """Return a table that may have any keys."""
         return self._table(self._told.get(key, {}), f"{key}.", ())
 
     def _times(self, key: str) -> dict[str, datetime]:

@@ -66,7 +66,7 @@ STEPS = ConfigTextFormat(
 
 
 class ProviderKind(StrEnum):
-    """How machines are created, or hosts powered: the kind of a provider."""
+    """The kind of a provider, which makes machines or switches hosts."""
 
     COMMAND = "command"
     EC2 = "ec2"
@@ -75,7 +75,7 @@ class ProviderKind(StrEnum):
 
 
 class PowerSwitchMethod(StrEnum):
-    """How a host of the site's own is powered on and off."""
+    """How a host of the site is switched on and off."""
 
     IPMI = "ipmi"
     WAKE = "wake"
@@ -84,39 +84,35 @@ class PowerSwitchMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSection:
-    """Section [balance]: when nodes of the site's own cluster are added and removed."""
+    """Section [balance]: when nodes are added to the home cluster and removed."""
 
-    policy: BalancePolicyName = setting(BalancePolicyName.DEMAND, "the policy that decides")
-    queue: str = setting("all.q", "the queue whose slots count", form=OBJECT_NAME)
-    max_nodes: int = setting(
-        0, "the most nodes of the cluster, with the master; 0: no node is added or removed", "nodes", 0, 100000
+    policy: BalancePolicyName = setting(BalancePolicyName.DEMAND, "the policy by which nodes are added and removed")
+    queue: str = setting("all.q", "the queue whose slots the balancer counts", form=OBJECT_NAME)
+    max_nodes: int = setting(0, "the most nodes, master included; 0: no node is added or removed", "nodes", 0, 100000)
+    min_nodes: int = setting(1, "the least nodes of the cluster, master included", "nodes", 0, 100000)
+    add_nodes_per_iteration: int = setting(
+        1, "policy starcluster: the most nodes added by one round", "nodes", 1, 10000
     )
-    min_nodes: int = setting(1, "the least nodes of the cluster, with the master", "nodes", 0, 100000)
-    add_nodes_per_iteration: int = setting(1, "of starcluster: the most nodes that one round adds", "nodes", 1, 10000)
     job_wait_time_s: float = setting(
-        900.0, "of starcluster: how long a job waits before nodes are added", "s", 0, 2592000
+        900.0, "policy starcluster: how long a job waits before nodes are added", "s", 0, 2592000
     )
     kill_after_min: int = setting(
-        45, "of starcluster: the minute of its hour from which on an idle node is removed", "min", 0, 59
+        45, "policy starcluster: the minute of a paid hour from which on an idle node is removed", "min", 0, 59
     )
-    stabilization_s: float = setting(180.0, "of starcluster: the pause after a change", "s", 0, 86400)
-    apply: bool = setting(False, "whether nodes are added and removed; false: rounds only say what they would do")
-    interval_s: float = setting(60.0, "the pause between two rounds of --loop", "s", 5, 86400)
-    node_prefix: str = setting(
-        "", "the beginning of new nodes' names; empty: the cluster's name and -n", form=HOST_PREFIX
-    )
+    stabilization_s: float = setting(180.0, "policy starcluster: the pause after a change of nodes", "s", 0, 86400)
+    apply: bool = setting(False, "whether rounds add and remove nodes; false: rounds only print their decisions")
+    interval_s: float = setting(60.0, "the pause between two rounds of gridbridge-balance --loop", "s", 5, 86400)
+    node_prefix: str = setting("", "the start of new nodes' names; empty: the cluster's name and -n", form=HOST_PREFIX)
     join_timeout_s: float = setting(
-        900.0, "a node that has not joined the cell this long after its boot is removed", "s", 10, 86400
+        900.0, "how long a booted node may take to join the cell before its removal", "s", 10, 86400
     )
     silent_timeout_s: float = setting(
-        900.0, "an idle node is removed when its execution daemon is silent for so long", "s", 30, 604800
+        900.0, "how long an idle node's execution daemon may be silent before the node is removed", "s", 30, 604800
     )
-    protect_after: int = setting(
-        3, "how many nodes of a pool in a row fail before the pool is left out", "nodes", 1, 1000
-    )
-    protected_s: float = setting(3600.0, "how long such a pool is left out", "s", 0, 604800)
-    kill_master: bool = setting(False, "whether --kill-master may end the master's machine, too")
-    fill_first: bool = setting(False, "whether nodes are filled one after the other, so that others empty")
+    protect_after: int = setting(3, "how many nodes of a pool must fail in a row to pause the pool", "nodes", 1, 1000)
+    protected_s: float = setting(3600.0, "how long a pool whose nodes failed is paused", "s", 0, 604800)
+    kill_master: bool = setting(False, "whether --kill-master may end the machine of the master host")
+    fill_first: bool = setting(False, "whether tasks fill one node after another, so that other nodes become idle")
 
     def prefix_at(self, cluster: str) -> str:
         """Return the prefix of the names of a cluster's new nodes."""
@@ -125,46 +121,41 @@ class BalanceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPolicySection:
-    """The further settings of balancer policy demand."""
+    """Section [demand]: settings of the balancer's policy demand."""
 
-    wait_s: float = setting(0.0, "how long a task could have started before nodes are added", "s", 0, 2592000)
+    wait_s: float = setting(0.0, "how long a task must wait for free slots before nodes are added", "s", 0, 2592000)
     target_wait_s: float = setting(
         0.0,
-        "no node is added if present slots finish the waiting tasks in this "
-        "time and a boot; 0: nodes are added all the same",
+        "no node is added if present slots can finish all tasks within this time plus a boot; 0: no target",
         "s",
         0,
         2592000,
     )
     add_at_once: int = setting(0, "the most nodes that one round adds; 0: no limit", "nodes", 0, 10000)
-    max_booting: int = setting(0, "the most nodes that are on their way; 0: no limit", "nodes", 0, 10000)
-    boot_timeout_s: float = setting(
-        1800.0, "a node that is on its way for longer does not count any more", "s", 10, 86400
-    )
-    retry_s: float = setting(600.0, "how long a pool without capacity is left out", "s", 0, 86400)
-    idle_timeout_s: float = setting(300.0, "how long a node is idle before it is removed", "s", 0, 2592000)
+    max_booting: int = setting(0, "the most nodes that boot at once; 0: no limit", "nodes", 0, 10000)
+    boot_timeout_s: float = setting(1800.0, "the boot time after which a node is no longer expected", "s", 10, 86400)
+    retry_s: float = setting(600.0, "how long a pool without capacity gets no request for nodes", "s", 0, 86400)
+    idle_timeout_s: float = setting(300.0, "the idle time after which a node is removed", "s", 0, 2592000)
     stuck_after_s: float = setting(
         900.0,
-        "a job that does not start for so long, though there is room, is no demand; 0: it stays demand",
+        "how long a job may wait beside free slots before no node is added for the job; 0: no limit",
         "s",
         0,
         2592000,
     )
-    billing_s: float = setting(1.0, "the unit of time that is paid for, such as 3600 for begun hours", "s", 1, 86400)
-    billing_window: float = setting(0.25, "the last part of the paid time, in which an idle node is removed", "", 0, 1)
+    billing_s: float = setting(1.0, "the unit of paid time, such as 3600 for whole hours", "s", 1, 86400)
+    billing_window: float = setting(0.25, "the last part of each paid unit, in which idle nodes are removed", "", 0, 1)
     spare_slots: int = setting(0, "slots that stay free for new jobs", "slots", 0, 1000000)
     spare_nodes: int = setting(0, "nodes that stay idle for new jobs", "nodes", 0, 100000)
-    budget_hour: float = setting(0.0, "the most that all nodes of pools cost an hour; 0: no limit", "", 0, 1e9)
-    budget_month: float = setting(0.0, "the most that all nodes of pools cost a month; 0: no limit", "", 0, 1e9)
-    schedule: str = setting(
-        "", "the least and most nodes by days and hours; the first entry that fits holds", form=SCHEDULE
-    )
-    grow_pause_s: float = setting(0.0, "the pause after a change before nodes are added", "s", 0, 86400)
-    shrink_pause_s: float = setting(180.0, "the pause after a change before nodes are removed", "s", 0, 86400)
+    budget_hour: float = setting(0.0, "the most that the nodes of all pools may cost an hour; 0: no limit", "", 0, 1e9)
+    budget_month: float = setting(0.0, "the most that the nodes of all pools may cost a month; 0: no limit", "", 0, 1e9)
+    schedule: str = setting("", "the least and most nodes by days and hours; the first match applies", form=SCHEDULE)
+    grow_pause_s: float = setting(0.0, "the pause between a change of nodes and the next addition", "s", 0, 86400)
+    shrink_pause_s: float = setting(180.0, "the pause between a change of nodes and the next removal", "s", 0, 86400)
 
 
 class StandbyNodeSelection(StrEnum):
-    """Which nodes a squeeze may put on standby."""
+    """The hosts that a squeeze may switch off."""
 
     IDLE = "idle"
     RERUNNABLE = "rerunnable"
@@ -173,103 +164,103 @@ class StandbyNodeSelection(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqueezeSection:
-    """When nodes are put on standby instead of removed, and when they are woken."""
+    """Section [squeeze]: when the site's hosts are switched off, and when they are woken."""
 
-    enabled: bool = setting(False, "whether hosts are put on standby and woken")
+    enabled: bool = setting(False, "whether hosts are switched off and woken")
     minimal_reserve: float = setting(
-        1.0, "free standard requests for each working host, below which hosts are woken", "", 0, 100000
+        1.0, "hosts are woken if fewer than this many standard requests can start per working host", "", 0, 100000
     )
     target_reserve: float = setting(
-        2.0, "free standard requests for each working host that remain when hosts rest", "", 0, 100000
+        2.0,
+        "hosts are switched off only if this many standard requests can still start per working host",
+        "",
+        0,
+        100000,
     )
-    on_each: bool = setting(False, "whether each host has the reserve itself, not all hosts together")
-    standard_slots: int = setting(1, "the slots of a standard request", "slots", 1, 100000)
+    on_each: bool = setting(False, "whether each working host must have the reserve itself; false: all hosts together")
+    standard_slots: int = setting(1, "the slots of a standard request, which measures free room", "slots", 1, 100000)
     standard_request: QueueDefaultRequests = setting(
-        QueueDefaultRequests(), "what else a standard request asks for on one host: amounts of consumables", form=ASKED
+        QueueDefaultRequests(), "the consumables of a standard request, besides slots", form=ASKED
     )
     restriction: StandbyNodeSelection = setting(
         StandbyNodeSelection.IDLE,
-        "hosts that may rest: idle ones, also those of tasks that can run again elsewhere, or all",
+        "hosts that may be switched off: idle hosts, also hosts with rerunnable tasks, or all hosts",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolSection:
-    """A pool: the source, size, price and limits of nodes of one kind."""
+    """Section [pool.NAME]: provider, size, price and limits of nodes of one kind."""
 
-    provider: str = setting("", "the provider of its nodes; empty: none yet", form=PROVIDER)
-    image: str = setting("", "the image of its nodes; empty: the provider's", form=WORD)
-    size: str = setting("", "the size of its nodes; empty: the provider's", form=WORD)
-    host_key: str = setting("", "the host key of an image that has its own; empty: it is learnt", form=HOST_KEY)
-    slots: int = setting(1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000)
+    provider: str = setting("", "the provider of the pool's nodes; empty: no provider yet", form=PROVIDER)
+    image: str = setting("", "the image of the pool's nodes; empty: the provider's image", form=WORD)
+    size: str = setting("", "the machine size of the pool's nodes; empty: the provider's size", form=WORD)
+    host_key: str = setting("", "the ssh host key in the image; empty: each node's key is learnt", form=HOST_KEY)
+    slots: int = setting(1, "a node's slots in each queue that is not best-effort", "slots", 1, 100000)
     resources: QueueDefaultRequests = setting(
-        QueueDefaultRequests(), "what else a node has: consumables, and values such as arch", form=ASKED
+        QueueDefaultRequests(), "consumables and other resources of a node, such as arch", form=ASKED
     )
-    hostgroups: str = setting("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
-    queues: str = setting("", "the queues that it joins; empty: those of its host groups", form=QUEUES)
-    priority: int = setting(0, "pools with the highest priority are taken first", "", -1000, 1000)
-    price: float = setting(0.0, "what a node costs an hour", "", 0, 1e9)
-    prices: str = setting("", "what a node costs at some hours of the day", form=PRICES)
-    limit: int = setting(0, "the most nodes of the pool; 0: as many as max_nodes", "nodes", 0, 100000)
-    quota: int = setting(0, "the most slots that its provider gives; 0: no limit", "slots", 0, 10000000)
-    spot: bool = setting(False, "whether the provider may take its nodes back")
-    boot_s: float = setting(300.0, "how long a node takes until it runs tasks", "s", 0, 86400)
-    span: int = setting(
-        0, "the most nodes that stand close enough to share a parallel task; 0: all", "nodes", 0, 100000
-    )
-    spans: int = setting(0, "the most such groups of nodes; 0: no limit", "groups", 0, 100000)
+    hostgroups: str = setting("@allhosts", "the host groups that a new node joins", form=HOST_GROUPS)
+    queues: str = setting("", "the queues that a new node joins; empty: the queues of the host groups", form=QUEUES)
+    priority: int = setting(0, "the pool's priority; the pool with the highest number grows first", "", -1000, 1000)
+    price: float = setting(0.0, "the price of a node for an hour", "", 0, 1e9)
+    prices: str = setting("", "the price of a node at some hours of the day", form=PRICES)
+    limit: int = setting(0, "the most nodes of the pool; 0: max_nodes", "nodes", 0, 100000)
+    quota: int = setting(0, "the most slots that the provider allows; 0: no limit", "slots", 0, 10000000)
+    spot: bool = setting(False, "whether the provider may take nodes back")
+    boot_s: float = setting(300.0, "the time from a node's creation until the node runs tasks", "s", 0, 86400)
+    span: int = setting(0, "the most nodes close enough to share a parallel task; 0: all nodes", "nodes", 0, 100000)
+    spans: int = setting(0, "the most groups of nodes that share parallel tasks; 0: no limit", "groups", 0, 100000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineBootstrapSection:
-    """The steps that prepare a new machine by ssh, beyond what its image does."""
+    """Section [bootstrap]: the steps by ssh that prepare a new machine."""
 
-    steps: str = setting(
-        "", "the steps that are done on a new machine by ssh; empty: none, its image does it all", form=STEPS
-    )
-    user: str = setting("", "the login on new machines, which may sudo", form=WORD)
-    key: str = setting("", "the file of that login's private key", form=FILE)
-    people: str = setting("", "the accounts that step people makes there, as they are here", form=PEOPLE)
-    mounts: str = setting("", "the file of lines that step mounts adds to fstab(5) there", form=FILE)
-    timeout_s: float = setting(120.0, "how long each step may take", "s", 1, 3600)
-    export: str = setting("", "the program that root runs here with the name of each new host", form=FILE)
-    unexport: str = setting("", "the program that root runs here with the name of each host that left", form=FILE)
+    steps: str = setting("", "the set-up steps of a new machine, done by ssh; empty: no step", form=STEPS)
+    user: str = setting("", "the account for ssh on new machines, with sudo rights", form=WORD)
+    key: str = setting("", "the file with the private ssh key for new machines", form=FILE)
+    people: str = setting("", "the local accounts that step people copies to new machines", form=PEOPLE)
+    mounts: str = setting("", "the file of lines that step mounts adds to a new machine's fstab(5)", form=FILE)
+    timeout_s: float = setting(120.0, "the longest time of a set-up step on a new machine", "s", 1, 3600)
+    export: str = setting("", "the program that root runs on this host with the name of each new node", form=FILE)
+    unexport: str = setting("", "the program that root runs on this host with the name of each removed node", form=FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProviderSection:
-    """A provider of machines; each kind uses its own keys."""
+    """Section [provider.NAME]: a provider of machines, or a switch of hosts; each kind uses its own keys."""
 
-    kind: ProviderKind = setting(ProviderKind.COMMAND, "how the provider is asked")
-    timeout_s: float = setting(60.0, "how long each answer may take", "s", 1, 3600)
-    program: str = setting("", "of command and power: the program that is asked", form=FILE)
-    region: str = setting("", "of ec2 and libcloud: where its machines are", form=WORD)
-    endpoint: str = setting("", "of ec2: the address of a cloud that speaks as EC2 does", form=URL)
+    kind: ProviderKind = setting(ProviderKind.COMMAND, "the kind of the provider")
+    timeout_s: float = setting(60.0, "the longest time of an answer by the provider", "s", 1, 3600)
+    program: str = setting("", "kinds command and power: the program that makes machines or switches hosts", form=FILE)
+    region: str = setting("", "kinds ec2 and libcloud: the cloud region of the machines", form=WORD)
+    endpoint: str = setting("", "kind ec2: the URL of another cloud that has EC2's interface", form=URL)
     credentials: str = setting(
-        "", "of ec2 and libcloud: the file of keys, readable for the balancer's account alone", form=FILE
+        "", "kinds ec2 and libcloud: the file of keys, readable only for the balancer's account", form=FILE
     )
-    image: str = setting("", "of ec2 and libcloud: the image of machines", form=WORD)
-    size: str = setting("", "of ec2 and libcloud: the size of machines", form=WORD)
-    key_name: str = setting("", "of ec2 and libcloud: the cloud's name of our ssh key", form=WORD)
-    user_data: str = setting("", "of ec2: the file that new machines get as user data", form=FILE)
-    subnet: str = setting("", "of ec2: the network of its machines", form=WORD)
-    security_groups: str = setting("", "of ec2: the ids of their security groups", form=WORDS)
-    driver: str = setting("", "of libcloud: the name of its driver", form=WORD)
+    image: str = setting("", "kinds ec2 and libcloud: the default image of machines", form=WORD)
+    size: str = setting("", "kinds ec2 and libcloud: the default size of machines", form=WORD)
+    key_name: str = setting("", "kinds ec2 and libcloud: the cloud's name of the site's ssh key", form=WORD)
+    user_data: str = setting("", "kind ec2: the file that new machines get as user data", form=FILE)
+    subnet: str = setting("", "kind ec2: the network of the machines", form=WORD)
+    security_groups: str = setting("", "kind ec2: the ids of the machines' security groups", form=WORDS)
+    driver: str = setting("", "kind libcloud: the name of the libcloud driver", form=WORD)
     arguments: QueueDefaultRequests = setting(
-        QueueDefaultRequests(), "of libcloud: further arguments of its driver", form=ARGUMENTS
+        QueueDefaultRequests(), "kind libcloud: further arguments of the libcloud driver", form=ARGUMENTS
     )
-    way: PowerSwitchMethod = setting(PowerSwitchMethod.IPMI, "of power: how hosts are switched on and off")
-    broadcast: str = setting("", "of power by wake: the address to which the packet is sent", form=PLACE)
+    way: PowerSwitchMethod = setting(PowerSwitchMethod.IPMI, "kind power: how hosts are switched on and off")
+    broadcast: str = setting("", "kind power, way wake: the address to which the wake packet is sent", form=PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredHostSection:
-    """How a host of the site's own is powered on and off."""
+    """Section [power.NAME]: how a host of the site is switched on and off."""
 
-    provider: str = setting("", "its section [provider.NAME] of kind power", form=PROVIDER)
-    bmc: str = setting("", "by ipmi: the address of its management controller", form=PLACE)
-    user: str = setting("", "by ipmi: the account on that controller", form=WORD)
+    provider: str = setting("", "the name of the provider that switches the host, of kind power", form=PROVIDER)
+    bmc: str = setting("", "way ipmi: the address of the host's management controller", form=PLACE)
+    user: str = setting("", "way ipmi: the account on the management controller", form=WORD)
     password_file: str = setting(
-        "", "by ipmi: the file of its password, readable for the balancer's account alone", form=FILE
+        "", "way ipmi: the controller's password file, readable only for the balancer's account", form=FILE
     )
-    mac: str = setting("", "by wake: the hardware address of its network card", form=MAC)
+    mac: str = setting("", "way wake: the hardware address of the host's network card", form=MAC)

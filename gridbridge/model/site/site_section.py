@@ -29,14 +29,14 @@ class QueueOrder(StrEnum):
 class SiteSection:
     """Settings of this host and its home cluster, section [site]."""
 
-    cluster: str = field(metadata=config_key_metadata("the name of this site and its cluster", form=CLUSTER_NAME))
-    service_account: str = setting("gridbridge", "the service's account, never root", form=ACCOUNT)
-    state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
-    min_uid: int = setting(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
-    transfer_host: str = setting("", "where grid commands of login nodes run", form=SSH_PLACE)
-    keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
-    queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
-    log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")
+    cluster: str = field(metadata=config_key_metadata("the name of the site and its home cluster", form=CLUSTER_NAME))
+    service_account: str = setting("gridbridge", "the account of gridbridge's service, never root", form=ACCOUNT)
+    state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the database of the service state", form=STATE_URL)
+    min_uid: int = setting(1000, "the lowest uid of users for whom gridbridge acts", "", 1, MAX_UID)
+    transfer_host: str = setting("", "the host that runs campaign commands for login nodes", form=SSH_PLACE)
+    keep_decisions_h: float = setting(168.0, "how long decisions are kept for gridbridge replay", "h", 0, 8760)
+    queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "the order in which transfer queues get jobs")
+    log_level: LogLevel = setting(LogLevel.INFO, "the lowest level of lines in the log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,52 +45,52 @@ class ClusterOfShownJobId(StrEnum):
 class TransferQueueSection:
     """A [queue.NAME] section: a home queue whose jobs run at a remote cluster."""
 
-    cluster: str = field(metadata=config_key_metadata("the remote cluster that runs its jobs", form=CLUSTER_NAME))
-    pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
-    slots: int = field(metadata=config_key_metadata("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
-    asks: QueueDefaultRequests = setting(QueueDefaultRequests(), "what its jobs ask for by default", form=ASKED)
-    oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE)
-    oar_type: str = setting("", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES)
-    remote_usage: bool = setting(True, "whether an epilog adds remote usage to local accounting")
-    identity: ClusterOfShownJobId = setting(ClusterOfShownJobId.HOME, "whether JOB_ID is the home or the remote number")
-    staged: bool = setting(True, "by ssh: whether standard output and error of every job come home")
-    stage_in: str = setting("", "by ssh: files carried there if a job names none", form=STAGED_IN)
-    stage_out: str = setting("", "by ssh: files carried home if a job names none", form=STAGED_OUT)
-    recall_wait_s: float = setting(600.0, "a task comes home after this; 0: never", "s", 0, YEAR_S)
-    recall_limit: int = setting(2, "how often a task is recalled at most", "recalls", 1, 100)
-    recall_unreachable_s: float = setting(300.0, "silence before tasks return", "s", 10, YEAR_S)
+    cluster: str = field(metadata=config_key_metadata("the remote cluster that runs a queue's jobs", form=CLUSTER_NAME))
+    pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close the queue", "jobs", 0, MAX_SLOTS))
+    slots: int = field(metadata=config_key_metadata("slots that gridbridge setup gives a queue", "slots", 1, MAX_SLOTS))
+    asks: QueueDefaultRequests = setting(QueueDefaultRequests(), "the default requests of the queue's jobs", form=ASKED)
+    oar_queue: str = setting("", "for OAR: the queue of jobs that request no queue", form=OAR_QUEUE)
+    oar_type: str = setting("", "for OAR: types of the queue's jobs, as for oarsub -t", form=OAR_TYPES)
+    remote_usage: bool = setting(True, "whether an epilog adds a remote job's usage to the local accounting")
+    identity: ClusterOfShownJobId = setting(ClusterOfShownJobId.HOME, "the cluster whose job id is in JOB_ID")
+    staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
+    stage_in: str = setting("", "by ssh: the default list of files copied to the cluster for a job", form=STAGED_IN)
+    stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGED_OUT)
+    recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: no limit", "s", 0, YEAR_S)
+    recall_limit: int = setting(2, "how often at most a task is brought home", "recalls", 1, 100)
+    recall_unreachable_s: float = setting(300.0, "silence of a cluster after which tasks come home", "s", 10, YEAR_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerSection:
     """The [poller] section: the one process that queries remote clusters."""
 
-    interval_s: float = setting(5.0, "the least time between queries of a cluster", "s", 5, 3600)
-    query_share: float = setting(0.05, "the largest share of time that queries take", "", 0.001, 1)
-    spool_interval_s: float = setting(0.5, "the time between two looks at the spool", "s", 0.1, 60)
-    stale_s: float = setting(30.0, "load values older than this close the queues", "s", 5, 86400)
-    lost_polls: int = setting(2, "good answers without a job before a look-up", "answers", 1, 100)
-    ended_lookup_s: float = setting(600.0, "how long a lost job's end is looked up", "s", 1, 86400)
-    vocabulary_s: float = setting(60.0, "the pause between readings of names", "s", 5, 86400)
-    spool_files_per_uid: int = setting(2000, "most spool messages of a user", "files", 1, 1_000_000)
+    interval_s: float = setting(5.0, "the least time between two queries of a cluster", "s", 5, 3600)
+    query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
+    spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
+    stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
+    lost_polls: int = setting(2, "complete answers without a job before the job's end is looked up", "answers", 1, 100)
+    ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
+    vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
+    spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSection:
     """The [breaker] section: failures and pauses that close transfer queues."""
 
-    failures: int = setting(5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000)
-    fast_s: float = setting(60.0, "a job that fails within this time failed fast", "s", 1, 3600)
-    pause_s: float = setting(60.0, "the first pause of the queues; then it doubles", "s", 1, 86400)
-    pause_max_s: float = setting(3600.0, "how long the queues close at most", "s", 1, 86400)
+    failures: int = setting(5, "how many fast failures in a row close a cluster's queues", "jobs", 1, 1_000_000)
+    fast_s: float = setting(60.0, "the time within which a failure counts as fast", "s", 1, 3600)
+    pause_s: float = setting(60.0, "the first pause of closed queues; each further pause doubles", "s", 1, 86400)
+    pause_max_s: float = setting(3600.0, "the longest pause of closed queues", "s", 1, 86400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSection:
     """The [retention] section: how long finished transfers and usage are stored."""
 
-    closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
-    accounting_d: float = setting(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
+    closed_h: float = setting(24.0, "how long the service keeps a finished transfer", "h", 0, 8760)
+    accounting_d: float = setting(400.0, "how long the service keeps the usage of a remote job", "d", 1, 36500)
 
 
 THERE = ConfigTextFormat(
@@ -147,41 +147,43 @@ class OarPropertyRelation(StrEnum):
 class ResourceMappingRule:
     """The mapping rule for a resource that a job requests with -l."""
 
-    to: str = setting("", "its name there", form=RESOURCE_THERE)
-    scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
-    unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit in which the amount is written there")
-    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "of OAR: how a property compares; empty is =")
-    default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
-    drop: bool = setting(False, "whether it is left out there")
-    require: bool = setting(False, "whether a job has to ask for it")
-    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "the resource's name at the remote cluster", form=RESOURCE_THERE)
+    scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
+    unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
+    relation: OarPropertyRelation = setting(
+        OarPropertyRelation.AS_USUAL, "for OAR: how a property is compared; empty: ="
+    )
+    default: str = setting("", "the requested value for jobs without such a request", form=AMOUNT)
+    drop: bool = setting(False, "whether the remote request omits the resource")
+    require: bool = setting(False, "whether each job must request the resource")
+    reject: str = setting("", "the reason for refusing jobs that request the resource", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeMappingRule:
     """The mapping rule for a parallel environment."""
 
-    to: str = setting("", "its name there", form=THERE)
-    scale: float = setting(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
-    spread: str = setting("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
-    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "the parallel environment's name at the remote cluster", form=THERE)
+    scale: float = setting(1.0, "the factor by which granted slots are multiplied", "", 0.001, 1000.0)
+    spread: str = setting("", "for OAR: how slots are placed on nodes (allocation_rule)", form=SPREAD)
+    reject: str = setting("", "the reason for refusing jobs that request the parallel environment", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectMappingRule:
     """The mapping rule for a project; the rule `*` covers jobs without a project, too."""
 
-    to: str = setting("", "its name there", form=THERE)
-    drop: bool = setting(False, "whether jobs have no project there")
-    reject: str = setting("", "why none of its jobs can go there", form=ANY_TEXT)
+    to: str = setting("", "the project's name at the remote cluster", form=THERE)
+    drop: bool = setting(False, "whether remote jobs have no project")
+    reject: str = setting("", "the reason for refusing jobs of the project", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMappingRule:
     """The mapping rule for a requested queue; an unmapped queue exists only at home."""
 
-    to: str = setting("", "the queue that is asked for there", form=ASKED_FOR)
-    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "the queue that is requested at the remote cluster", form=ASKED_FOR)
+    reject: str = setting("", "the reason for refusing jobs that request the queue", form=ANY_TEXT)
 
 
 AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule

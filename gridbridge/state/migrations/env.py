@@ -1,4 +1,4 @@
-"""Run by Alembic: migrate within the open connection of state_file.py."""
+"""Alembic's script: migrates the state file within the connection that state_file.py has opened."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -124,5 +124,5 @@ def test_a_drain_that_is_none_is_told_and_still_closes(folder: str) -> None:
     Path(folder, "drained", "beta").write_text("what\n")
 
     assert drains.list_drained_clusters(folder) == {"beta"}
-    with pytest.raises(GridbridgeError, match="not what gridbridge drain writes"):
+    with pytest.raises(GridbridgeError, match="not written by gridbridge drain"):
         files.read_all_published_files(folder)

@@ -322,7 +322,7 @@ def test_without_published_files_every_tool_says_so(
     assert run(monkeypatch, name, *words, *missing) == 2
     assert capsys.readouterr().err == (
         f"{name}: {tmp_path}/missing: no such folder; run this on the transfer host, where the"
-        " service is; on a new one gridbridge setup host --apply makes it\n"
+        " service is; on a new host gridbridge setup host --apply creates the folder\n"
     )
 
 

@@ -279,7 +279,7 @@ def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> No
 
     assert answer == "exit 100"
     told = (place.folder / "active/error").read_text()
-    assert told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
+    assert told == "gridbridge: queue transfer-beta leads to no cluster; expected a [queue.transfer-beta]\n"
 
 
 @pytest.mark.parametrize(

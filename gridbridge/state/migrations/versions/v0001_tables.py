@@ -1,4 +1,4 @@
-"""The first schema: all tables and indexes, and SQLite's statistics for its query planner."""
+"""The first schema of the state file: tables, indexes, and statistics for SQLite's query planner."""
 
 from typing import Any, TypeAlias
 
@@ -13,20 +13,20 @@ Columns: TypeAlias = "list[sa.Column[Any]]"
 COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 RAN = sa.text("wallclock_s IS NOT NULL")
 STATISTIC = sa.text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
-ALIKE = (  # rows of an index, then rows that are alike in its first column, in its first two ...
+ALIKE = (  # rows of an index, then rows with equal first column, with equal first two columns ...
     ("campaign_attempts", "campaign_attempts", "1000000 100000 1 1"),
     ("campaign_attempts", "campaign_attempts_array", "1000000 100000 1000 1 1"),
     ("campaign_attempts", "campaign_attempts_ran", "1000000 100000 1000 1 1"),
     ("campaign_arrays", "sqlite_autoindex_campaign_arrays_1", "100000 10000 1"),
-    ("campaign_arrays", "campaign_arrays_state", "100000 10"),  # arrays that are not over
+    ("campaign_arrays", "campaign_arrays_state", "100000 10"),
     ("campaign_arrays", "campaign_arrays_copies", "100000 10000 100"),
     ("campaign_arrays", "campaign_arrays_cluster", "100000 10000 1000 1"),
 )
-PLACE = ("campaign", "array", "place")  # key of a task at a cluster
+PLACE = ("campaign", "array", "place")  # the key of a task that was sent
 
 
 def upgrade() -> None:
-    """Create the tables and their indexes."""
+    """Create all tables and indexes of the state file."""
     _transfers()
     _moves()
     _accounting()
@@ -291,11 +291,10 @@ def _rebalancing() -> None:
 
 
 def _statistics() -> None:
-    """Give SQLite's planner row statistics, so that no cycle reads all tasks of a campaign.
+    """Write row statistics for SQLite's query planner, so that no cycle reads all tasks of a campaign.
 
-    Without statistics SQLite assumes ten equal rows, and reads a whole campaign by its primary key
-    to find an array's attempts (sqlite.org/optoverview.html). ANALYZE would count the rows of the
-    empty tables; ALIKE holds for any size. ANALYZE of a small table creates the statistics table.
+    Without statistics SQLite reads a whole campaign to find the attempts of one array
+    (sqlite.org/optoverview.html). ANALYZE of a small table creates the table of statistics.
     """
     op.execute("ANALYZE alembic_version")
     op.execute("DELETE FROM sqlite_stat1")

@@ -1,4 +1,4 @@
-"""Add a campaign's count of tasks that its owner cancelled, apart from failed tasks."""
+"""Migration: add a campaign's number of tasks that the owner cancelled, apart from failed tasks."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add the column `cancelled`."""
+    """Add column `cancelled` to the table of campaigns."""
     count = sa.Column("cancelled", sa.BigInteger, nullable=False, server_default="0")
     op.add_column("campaigns", count)
