@@ -94,7 +94,7 @@ def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value
     """Refuse an empty option value, for example of an unset variable in a script."""
     source = ctx.get_parameter_source(option.name or "")
     if value == "" and source is not ParameterSource.DEFAULT:
-        raise click.BadParameter("it is empty", ctx, option)
+        raise click.BadParameter("the value is empty", ctx, option)
     return value
 
 
@@ -104,10 +104,10 @@ FOLDER = click.option(
     metavar="FOLDER",
     default=PUBLISHED,
     show_default=True,
-    help="Read the files that the service published here.",
+    help="Read the service's published files in this folder.",
 )
 CONFIG_FILE = click.option(
-    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
+    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this configuration file."
 )
 FROM = click.option(
     "--from",
@@ -115,7 +115,7 @@ FROM = click.option(
     metavar="FOLDER",
     default="",
     callback=refuse_empty_option_value,
-    help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
+    help="Decide about a situation that `gridbridge balance snapshot` saved in FOLDER.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
 
@@ -142,7 +142,7 @@ def version_option(message: str = "{program} {version}") -> Option:
 
 VERSION = version_option()
 VERBOSE = click.option(
-    "-v", "--verbose", is_flag=True, expose_value=False, help="Say what was done, as it always does."
+    "-v", "--verbose", is_flag=True, expose_value=False, help="No effect: the command always says what was done."
 )
 
 

@@ -31,10 +31,10 @@ MODULES = {
 def gridbridge(debug: bool) -> None:
     """Let independently run clusters share work.
 
-    Exit status of every command: 0 done, 1 what the command says, 2 an error, told on standard
-    error in a line for each mistake, 75 a cluster gave no whole answer and the same may work
-    later, 130 interrupted, 141 its reader went away. Some have others, as 3 of `balance power`:
-    another call switches nodes. The help of each command names its own.
+    Exit status of every command: 0 success, 1 as the command's help says, 2 an error with a line
+    on standard error for each mistake, 75 a cluster gave no complete answer and a retry may
+    succeed, 130 interrupted, 141 the reader of the output went away. The help of some commands
+    names further statuses.
 
     \b
     Example:

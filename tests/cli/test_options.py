@@ -81,4 +81,4 @@ def test_an_empty_name_is_no_wish_for_the_sites_own_cluster(words: tuple[str, ..
     done = CliRunner().invoke(gridbridge, words)
 
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "it is empty" in done.stderr
+    assert "the value is empty" in done.stderr

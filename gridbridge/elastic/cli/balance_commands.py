@@ -20,10 +20,10 @@ MODULES = {
 
 @click.group(cls=LazyCommandGroup, modules=MODULES)
 def balance() -> None:
-    """Look at the cluster's nodes as it grows and shrinks, and drain, keep, tag or switch them.
+    """Show the nodes of an elastic cluster; drain, keep, tag or switch nodes.
 
-    Most of these commands change nothing. `drain` and `keep` ask the balancer to act on a node,
-    `tag` is noted in the cell, and `power --apply` switches nodes of an OAR cluster.
+    Most commands change nothing. `drain` and `keep` record a request for the balancer, `tag`
+    changes the cell, and `power --apply` switches nodes of an OAR cluster.
 
     \b
     Example:

@@ -36,7 +36,7 @@ HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
 def status(is_json: bool) -> None:
     """Show the nodes that the balancer owns, and pools whose nodes failed.
 
-    For root and gridbridge-admin. Exit status: 0; 2 for others, or before the first round.
+    Only root and gridbridge-admin see the nodes. Exit status: 0; 2 for another user, or before the first round.
 
     \b
     Example:
@@ -73,12 +73,12 @@ def status(is_json: bool) -> None:
 @CONFIG_FILE
 @JSON
 def explain(what: str, folder: str, path: str, is_json: bool) -> None:
-    """Say why a job makes the cluster grow or not, or why a host stays.
+    """Explain whether nodes are added for a job, or why a host stays.
 
-    The cell is asked, or FOLDER is read, as by `gridbridge balance plan`. Of nodes root and
-    gridbridge-admin are told more.
-    Exit status: 0; 1 no such job waits, or nobody knows the host; 2 usage; 75 the cell gave no
-    whole answer.
+    The command queries the cell, or reads FOLDER, as `gridbridge balance plan` does. Root and
+    gridbridge-admin see more about nodes.
+    Exit status: 0; 1 no such job waits, or the host is unknown; 2 wrong usage; 75 the cell gave no
+    complete answer.
 
     \b
     Example:
@@ -104,11 +104,11 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
 @click.argument("host")
 @JSON
 def drain(host: str, is_json: bool) -> None:
-    """Have a node take no more tasks, and be removed when those that run there have ended.
+    """Drain a node: no further task starts on the node, and the balancer removes the empty node.
 
-    The balancer's next round begins it; a node that does not take tasks yet is drained once it is
-    ready. `gridbridge balance keep` stops it. For root and
-    gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of its nodes.
+    The balancer's next round begins the drain; a node that still joins is drained when ready.
+    `gridbridge balance keep` ends the drain. Only root and gridbridge-admin may drain a node.
+    Exit status: 0; 2 an error, for example a host that is no node of the balancer.
 
     \b
     Example:
@@ -125,15 +125,15 @@ def drain(host: str, is_json: bool) -> None:
 
 @click.command()
 @click.argument("host")
-@click.option("--free", "is_freed", is_flag=True, help="Let it be removed again.")
+@click.option("--free", "is_freed", is_flag=True, help="Allow the node's removal again.")
 @JSON
 def keep(host: str, is_freed: bool, is_json: bool) -> None:
-    """Have a node stay, however long it is idle.
+    """Keep a node, however long the node is idle.
 
-    One that a round takes out at this moment may go all the same: `gridbridge balance status` shows
-    it, and the log has `event=kept_too_late`.
-    For root and gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of
-    the balancer's nodes, or one that is being removed.
+    A node that a round is removing at this moment may still be removed: the log then has
+    `event=kept_too_late`. Only root and gridbridge-admin may keep a node.
+    Exit status: 0; 2 an error, for example a host that is no node of the balancer, or a node that
+    is being removed.
 
     \b
     Example:
@@ -156,14 +156,18 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
 
 @click.command()
 @click.option(
-    *("-n", "--count"), default=20, show_default=True, type=click.IntRange(1, 10000), help="Show so many rounds."
+    *("-n", "--count"),
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 10000),
+    help="Show at most this many rounds.",
 )
 @JSON
 def history(count: int, is_json: bool) -> None:
-    """Show the last rounds that did something: number, time, and what was done and why.
+    """Show the last rounds that changed nodes: number, time, acts and reasons.
 
-    `gridbridge replay --balancer NUMBER` makes such a decision again. For root and
-    gridbridge-admin. Exit status: 0; 2 for others, or before the first round that acted.
+    `gridbridge replay --balancer NUMBER` repeats the decision of a round. Only root and gridbridge-admin
+    see the rounds. Exit status: 0; 2 for another user, or before the first round that changed nodes.
 
     \b
     Example:
@@ -273,15 +277,16 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
 @click.command()
 @click.argument("host", metavar="HOST")
 @click.argument("suffix", metavar="SUFFIX")
-@click.option("--remove", is_flag=True, help="Take the tag from the host.")
+@click.option("--remove", is_flag=True, help="Remove the tag from the host.")
 @CONFIG_FILE
 @JSON
 def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
-    """Mark a host as one that a squeeze may switch on, as htools:standby:SUFFIX in its cell.
+    """Tag a host with htools:standby:SUFFIX in the cell, so that a squeeze may switch the host on.
 
-    Hosts are woken in the order of their suffixes: numbers first, as numbers, then words. `auto`
-    is what a squeeze itself writes, and alone removes; such hosts come last. It needs a manager of
-    the cell. Exit status: 0; 2 the cell refused it, or a wrong word; 75 the cell gave no answer.
+    Hosts are woken in the order of their suffixes: first numbers, then words. A squeeze writes and
+    removes only the suffix `auto`; hosts with this suffix are woken last. Only managers of the cell
+    may tag a host. Exit status: 0; 2 the cell refused the tag, or a wrong argument; 75 the cell
+    gave no answer.
 
     \b
     Example:

@@ -28,17 +28,17 @@ def option_name_spellings(name: str) -> tuple[str, ...]:
 
 RULES = (
     click.option(
-        "--policy", type=click.Choice([policy.value for policy in BalancePolicyName]), help="Decide by these rules."
+        "--policy", type=click.Choice([policy.value for policy in BalancePolicyName]), help="Decide by this policy."
     ),
     click.option(
         *("-m", *option_name_spellings("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
-        help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
+        help="The most nodes of the cluster, master included; 0: no node is added or removed.",
     ),
     click.option(
         *("-n", *option_name_spellings("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
-        help="The least, with the master.",
+        help="The least nodes of the cluster, master included.",
     ),
     click.option(
         *(
@@ -53,19 +53,21 @@ RULES = (
     click.option(
         *("-w", *option_name_spellings("job_wait_time"), "job_wait_time_s"),
         type=FiniteNumberRange(min=0),
-        help="Seconds after which a waiting job makes the cluster grow.",
+        help="Seconds that a job waits before nodes are added.",
     ),
     click.option(
         *("-k", *option_name_spellings("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
-        help="The minute of its hour from which an idle node may be removed.",
+        help="The minute of a paid hour from which on an idle node may be removed.",
     ),
     click.option(
         *("-s", *option_name_spellings("stabilization_time"), "stabilization_s"),
         type=FiniteNumberRange(min=0),
-        help="Seconds after a change in which nothing else is done.",
+        help="Seconds between two changes of nodes.",
     ),
-    click.option("--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, wrong or right."),
+    click.option(
+        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, even where StarCluster is wrong."
+    ),
 )
 
 
@@ -75,15 +77,15 @@ RULES = (
 @CONFIG_FILE
 @JSON
 def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
-    """Say what a round of the balancer would do, and why, and do nothing.
+    """Show what a round of the balancer would do, and why, without doing it.
 
-    Options hold instead of what [balance] of gridbridge.toml says. With --from it is decided about
-    what `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
-    `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`), qconf.json and state.json. No cell is
-    asked then, and no configuration is read unless --config names one. Without a maximum nothing is
-    ever added or removed. The balancer's nodes are known to root and gridbridge-admin; others are
-    told that they are not.
-    Exit status: 0 also when nothing would be done; 2 usage; 75 the cell gave no whole answer.
+    Options replace keys of [balance] in gridbridge.toml. Without a largest number of nodes, no node
+    is added or removed. With --from the command decides about the files in FOLDER, saved by
+    `gridbridge balance snapshot` or by hand: qstat.xml (of `qstat -u '*' -xml -f -r`), qhost.xml
+    (of `qhost -xml`), qconf.json and state.json. Then the cell is not queried, and a configuration
+    is read only if --config names a file. Only root and gridbridge-admin see the balancer's nodes;
+    other users get a note.
+    Exit status: 0 also for a plan without acts; 2 wrong usage; 75 the cell gave no complete answer.
 
     \b
     Example:
@@ -111,11 +113,11 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
 @CONFIG_FILE
 @JSON
 def snapshot(folder: str, path: str, is_json: bool) -> None:
-    """Save what a round of the balancer looks at now in FOLDER.
+    """Save the present inputs of a balancer round in FOLDER.
 
-    It has what `qstat` and `qhost` would show anybody: with it others can see why a cluster grew,
-    or what other rules would have done. Exit status: 0; 2 the folder can't be written; 75 the cell
-    gave no whole answer.
+    FOLDER gets facts that `qstat` and `qhost` show to everybody. Other people can use FOLDER to see
+    why a cluster grew, or what other rules would have done. Exit status: 0; 2 FOLDER can't be
+    written; 75 the cell gave no complete answer.
 
     \b
     Example:
@@ -157,16 +159,16 @@ def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
     metavar="DIR",
     default=BALANCE_PLOTS,
     show_default=True,
-    help="Put the pictures here; the folder is made.",
+    help="Write the pictures into this folder, which is created if missing.",
 )
 def plot(stats: str, folder: str) -> None:
-    """Draw what the balancer wrote down about its cluster, round by round.
+    """Draw the balancer's statistics of the cluster, a picture for each quantity.
 
-    FILE is what `gridbridge-balance --dump-stats` writes: a row a round with
-    dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load. StarCluster's own files
-    are drawn too. The pictures are queued.png, running.png, num_hosts.png, avg_duration.png,
-    avg_wait.png and avg_load.png; their names are printed. Lines that are no such rows are left
-    out, and told. Exit status: 0; 2 no file, no row, or the pictures can't be written.
+    FILE is written by `gridbridge-balance --dump-stats`, a row for each round with the columns
+    dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load. Files of StarCluster are
+    drawn, too. The command prints the names of the pictures queued.png, running.png, num_hosts.png,
+    avg_duration.png, avg_wait.png and avg_load.png. Invalid lines are left out and reported.
+    Exit status: 0; 2 no file, no row, or the pictures can't be written.
 
     \b
     Example:

@@ -20,20 +20,20 @@ FAILED = 1
     default=BALANCE_WISHES,
     show_default=True,
     envvar="GRIDBRIDGE_POWER",
-    help="Where oar-hooks/wake-up and sleep note what OAR wants.",
+    help="The folder in which oar-hooks/wake-up and sleep record OAR's requests.",
 )
-@click.option("--apply", "is_acting", is_flag=True, help="Switch them.")
+@click.option("--apply", "is_acting", is_flag=True, help="Switch the nodes.")
 @CONFIG_FILE
 @JSON
 def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
-    """Switch nodes of an OAR cluster on and off as OAR's energy saving wants it.
+    """Switch nodes of an OAR cluster on and off as OAR's energy saving requests.
 
-    OAR calls oar-hooks/wake-up and sleep, which note the names of nodes. This command, from cron
-    on the OAR server, has each of them switched by its section [power.HOST] of gridbridge.toml. Of
-    several wishes about a node the last one counts, and none that is older than an hour. What could
-    not be done is tried again by the next call where that may help. Without --apply it says what it
-    would do. Exit status: 0; 1 a node was not switched; 2 usage, or a wrong set-up; 3 another call
-    switches nodes; 75 a node will be tried again.
+    OAR calls oar-hooks/wake-up and sleep, which record the names of nodes. This command, run by cron
+    on the OAR server, switches each recorded node as section [power.HOST] of gridbridge.toml says.
+    The last request for a node counts; requests older than an hour are ignored. The next call
+    retries failed requests that may succeed later. Without --apply the command only shows the
+    requests. Exit status: 0; 1 a node was not switched; 2 wrong usage or set-up; 3 another call
+    switches nodes; 75 the next call retries a node.
 
     \b
     Example:

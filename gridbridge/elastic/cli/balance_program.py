@@ -57,7 +57,7 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
     type=FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
-    help="Minutes of ended jobs that the averages are made of.",
+    help="Minutes within which ended jobs count in averages.",
 )
 @click.option(
     *(
@@ -67,36 +67,39 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
         "kills_master",
     ),
     is_flag=True,
-    help="End the master's machine, too, when nothing is left.",
+    help="Destroy the master's machine, too, when no node and no task is left.",
 )
-@click.option("-d", *option_name_spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
+@click.option(
+    "-d", *option_name_spellings("dump_stats"), "dumps", is_flag=True, help="Write a row of statistics each round."
+)
 @click.option(
     *("-D", *option_name_spellings("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
-    help=f"Write it into this file [{BALANCE_STATS}].",
+    help=f"Write the statistics into this file [{BALANCE_STATS}].",
 )
-@click.option("-p", *option_name_spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option("-p", *option_name_spellings("plot_stats"), "plots", is_flag=True, help="Draw plots of the statistics.")
 @click.option(
     *("-P", *option_name_spellings("plot_output_dir"), "folder"),
     metavar="FOLDER",
     callback=_whole,
-    help=f"Draw them in this folder [{BALANCE_PLOTS}].",
+    help=f"Write the plots into this folder [{BALANCE_PLOTS}].",
 )
 @click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
-@click.option("--loop", "is_loop", is_flag=True, help="Go on until SIGTERM.")
-@click.option("--quiet", "is_quiet", is_flag=True, help="Print no sentence of a round.")
+@click.option("--loop", "is_loop", is_flag=True, help="Run rounds until SIGTERM.")
+@click.option("--quiet", "is_quiet", is_flag=True, help="Do not print the decisions of rounds.")
 @CONFIG_FILE
 @JSON
 @VERSION
 def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> None:
-    """Add nodes to a cluster whose queue is long, and remove those that are idle.
+    """Add nodes to the home cluster when jobs wait, and remove idle nodes.
 
-    One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
-    with --apply, or `apply = true` in [balance] of gridbridge.toml. Root becomes gridbridge-admin,
-    if there is that account. Options hold instead of [balance]. CLUSTER has to be the site's own.
-    Exit status: 0 also when nothing was to be done; 2 usage, or a wrong set-up; 3 another one
-    runs; 75 the cell gave no whole answer.
+    The command runs one round, for cron, and prints the decision and its reason. Nodes are added
+    and removed only with --apply, or with `apply = true` in [balance] of gridbridge.toml. Root
+    switches to account gridbridge-admin if the account exists. Options replace keys of [balance].
+    CLUSTER must be the home cluster.
+    Exit status: 0 also for a round without acts; 2 wrong usage or set-up; 3 another
+    gridbridge-balance runs; 75 the cell gave no complete answer.
 
     \b
     Example:

@@ -34,53 +34,55 @@ def _number(name: str, usual: float, kind: click.IntRange | FiniteNumberRange, m
 
 
 OPTIONS = (
-    click.option("--accounting", "path", metavar="FILE", help="Replay what this file tells."),
+    click.option("--accounting", "path", metavar="FILE", help="Replay the tasks in this file."),
     click.option(
         "--synthetic",
         "seeds",
         metavar="SEED",
         multiple=True,
-        help="Replay a made-up week; the same word gives the same one. May be repeated.",
+        help="Replay a synthetic week; equal seeds give equal weeks. May be repeated.",
     ),
     click.option(
         "--policy",
         "policies",
         type=click.Choice([policy.value for policy in ComparedReplayRules]),
         multiple=True,
-        help="Compare this one; may be repeated. Without it: all of them.",
+        help="Compare this policy; may be repeated. Default: all policies.",
     ),
-    click.option("--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too."),
+    click.option("--sweep", "is_swept", is_flag=True, help="Replay by other settings of each policy, too."),
     click.option(
         "--plot",
         metavar="FILE",
         callback=plot_files.require_image_file_suffix,
-        help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
+        help="Draw the nodes and waiting tasks, or the sweep, as .png, .svg ...",
     ),
     _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
-    _number("--min-nodes", 1, click.IntRange(0, 10000), "The least."),
+    _number("--min-nodes", 1, click.IntRange(0, 10000), "The least nodes of the cluster."),
     _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
-    _number("--boot-s", 300.0, FiniteNumberRange(0, 86400), "How long a node takes until it runs tasks."),
-    _number("--price", 1.0, FiniteNumberRange(0, 1e6), "What a node costs an hour."),
-    _number("--watts", 300.0, FiniteNumberRange(0, 1e6), "What a node needs while it is on."),
-    _number("--billing-s", 1.0, FiniteNumberRange(1, 86400), "What is paid for at once."),
+    _number("--boot-s", 300.0, FiniteNumberRange(0, 86400), "Seconds from a node's creation to its first task."),
+    _number("--price", 1.0, FiniteNumberRange(0, 1e6), "The price of a node for an hour."),
+    _number("--watts", 300.0, FiniteNumberRange(0, 1e6), "The power of a node that is on."),
+    _number("--billing-s", 1.0, FiniteNumberRange(1, 86400), "The unit of paid time in seconds."),
     _number(
         "--idle-timeout-s",
         300.0,
         FiniteNumberRange(0, 2592000),
-        "Policy demand removes a node that was idle for so long.",
+        "Policy demand removes a node after this idle time.",
     ),
     _number(
         "--target-wait-s",
         0.0,
         FiniteNumberRange(0, 2592000),
-        "Policy demand adds nothing for what is done in this and a boot.",
+        "Policy demand adds no node if all tasks end within this time plus a boot.",
     ),
-    click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node."),
-    click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC)."),
-    click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC)."),
-    _number("--days", 7.0, FiniteNumberRange(0.01, 3660), "How long a made-up workload is."),
-    _number("--tasks-a-day", 1000.0, FiniteNumberRange(1, 1e6), "How many tasks it has."),
-    _number("--load", 0.5, FiniteNumberRange(0.01, 1), "Which part of all slots it uses."),
+    click.option("--spread", "is_spread", is_flag=True, help="Start tasks on the emptiest node."),
+    click.option(
+        "--from", "begin", type=DAY, help="Replay only tasks of FILE that were submitted at or after this time (UTC)."
+    ),
+    click.option("--to", "end", type=DAY, help="Replay only tasks of FILE that were submitted before this time (UTC)."),
+    _number("--days", 7.0, FiniteNumberRange(0.01, 3660), "The days of a synthetic workload."),
+    _number("--tasks-a-day", 1000.0, FiniteNumberRange(1, 1e6), "The tasks that a synthetic workload has in a day."),
+    _number("--load", 0.5, FiniteNumberRange(0.01, 1), "The part of all slots that a synthetic workload uses."),
 )
 
 
@@ -148,16 +150,16 @@ class ReplaySimulationOptions:
 @add_options(OPTIONS)
 @JSON
 def simulate(is_json: bool, **arguments: Any) -> None:
-    """Replay what a cluster ran, by other rules, and show what would have been waited and paid.
+    """Replay a cluster's past tasks by other policies, and show waiting times and costs.
 
-    FILE is Grid Engine's accounting file, or one in the Standard Workload Format; gzip or xz may
-    have packed it. Its tasks are run again, event by event, on nodes with --slots slots that take
-    --boot-s to boot, cost --price an hour (--billing-s is paid for at once) and need --watts; a
-    round of the balancer decides each minute where something changed, by the code of `gridbridge
-    balance`. Policies: demand, starcluster, azge (CycleCloud's rule), squeeze (idle nodes rest
-    while a reserve is free) and always-on. Waits that free slots don't explain (holds,
-    dependencies) and lines that are no task are left out and counted. Exit status: 0; 2 nothing to
-    replay, or a wrong option.
+    FILE is Grid Engine's accounting file, or a file in the Standard Workload Format, perhaps
+    compressed by gzip or xz. The tasks run in a simulation on nodes with --slots slots, a boot time
+    of --boot-s, a price of --price an hour (paid in units of --billing-s) and a power of --watts. A
+    round of the balancer decides after each minute with a change, by the code of `gridbridge
+    balance`. Policies: demand, starcluster, azge (CycleCloud's rule), squeeze (idle nodes are
+    switched off while a reserve is free) and always-on. Waits that a lack of slots does not explain
+    (holds, dependencies) and lines without a task are left out and counted.
+    Exit status: 0; 2 nothing to replay, or a wrong option.
 
     \b
     Example:

@@ -27,23 +27,23 @@ MOST_FACTOR = 1e6  # larger reserves would overflow
 ON_SCREEN = "-"
 
 ABOUT_A_MODEL = (
-    click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Tell the candidates too."),
+    click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print the candidates, too."),
     click.option(
         *("-C", "--print-commands", "commands"),
         metavar="[FILE]",
         is_flag=False,
         flag_value=ON_SCREEN,
         callback=refuse_empty_option_value,
-        help="Print the commands that do it, or write them to FILE (-CFILE).",
+        help="Print the commands for the changes, or write the commands to FILE (-CFILE).",
     ),
     click.option(
         *("-S", "--save", "prefix"),
         metavar="FILE",
         default="",
         callback=refuse_empty_option_value,
-        help="Save the cluster before and after as FILE.original and FILE.squeezed.",
+        help="Save the cluster before and after the changes as FILE.original and FILE.squeezed.",
     ),
-    click.option("--no-headers", "is_bare", is_flag=True, help="Print the names alone."),
+    click.option("--no-headers", "is_bare", is_flag=True, help="Print only names."),
 )
 
 
@@ -83,14 +83,14 @@ class GanetiSqueezeOutputOptions:
     "minimal",
     metavar="FACTOR",
     type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
-    help="The reserve that each node has to have, in standard instances.",
+    help="The reserve that each node must have, in standard instances.",
 )
 @click.option(
     "--target-resources",
     "target",
     metavar="FACTOR",
     type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
-    help="The reserve that each node keeps when others are switched off.",
+    help="The reserve that each node keeps when other nodes are switched off.",
 )
 @add_options(ABOUT_A_MODEL)
 @CONFIG_FILE
@@ -98,23 +98,24 @@ class GanetiSqueezeOutputOptions:
 def squeeze(
     model: str, folder: str, minimal: float | None, target: float | None, path: str, is_json: bool, **options: Any
 ) -> None:
-    """Say which hosts can be switched off, or have to be switched on, and do nothing.
+    """Show which hosts can be switched off or must be switched on, without switching any host.
 
-    Without --model the command looks at the site's own cluster, or at what `gridbridge balance
-    snapshot` saved in FOLDER. It decides by [balance], [demand] and [squeeze] of gridbridge.toml:
-    the policy says whether hosts may rest, [squeeze] which and how many. With FOLDER it reads that
-    file only if --config names it, and missing keys have their defaults. Both factors replace
-    minimal_reserve and target_reserve; a minimum above the target is refused.
+    Without --model the command decides about the home cluster, or about a situation that
+    `gridbridge balance snapshot` saved in FOLDER, by [balance], [demand] and [squeeze] of
+    gridbridge.toml. The policy decides whether hosts may be switched off; [squeeze] chooses the
+    hosts. With FOLDER a configuration is read only if --config names a file; missing keys have
+    their defaults. --minimal-resources and --target-resources replace minimal_reserve and
+    target_reserve; a minimum above the target is refused.
 
-    With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it
-    (-t): groups, nodes, instances, tags and policies. When a node lacks the minimal reserve, nodes
-    with a tag htools:standby: are named to be switched on, as few as give it; else those that can
-    be switched off while each node keeps the target reserve. Instances move in a simulation that
-    balances as hbal does. Both reserves are 2.0 standard instances by default.
-    -v, -C, -S and --no-headers are for a model alone, --from for the site's own cluster. --json
-    contains all that -v and -C show.
-    Exit status: 0 also when nothing is to be done; 2 for a wrong file or a wrong option; 75 the
-    cell gave no whole answer.
+    With --model the command answers like Ganeti's hsqueeze about FILE, a cluster that htools(1) has
+    saved (-t): groups, nodes, instances, tags and policies. If a node lacks the minimal reserve,
+    the answer is the fewest nodes with a tag htools:standby: that must be switched on. Else the
+    answer is the nodes that can be switched off while each other node keeps the target reserve.
+    Instances move in a simulation that balances like hbal. Both reserves default to 2.0 standard
+    instances. -v, -C, -S and --no-headers need --model; --from excludes --model. --json contains
+    the output of -v and -C.
+    Exit status: 0 also without a change; 2 a wrong file or option; 75 the cell gave no complete
+    answer.
 
     \b
     Example:
