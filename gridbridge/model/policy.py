@@ -89,9 +89,7 @@ class ClusterSection:
     spool_shared: bool = setting(False, "whether the cluster's hosts see the spool folder, to report ends of jobs")
     remote_spool_dir: str = setting(SPOOL, "the path of the spool folder on the cluster's hosts", form=ABSOLUTE_PATH)
     ssh: str = setting("", "the host with the cluster's commands, reached by ssh as each user", form=SSH_PLACE)
-    users: RemoteAccounts = setting(
-        RemoteAccounts(), "by ssh: accounts with another name at the cluster", form=LOGIN_NAME
-    )
+    users: RemoteAccounts = setting(RemoteAccounts(), "by ssh: accounts with another remote name", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
     accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
     push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports the end of a job at once")

@@ -150,9 +150,7 @@ class ResourceMappingRule:
     to: str = setting("", "the resource's name at the remote cluster", form=RESOURCE_THERE)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
-    relation: OarPropertyRelation = setting(
-        OarPropertyRelation.AS_USUAL, "for OAR: how a property is compared; empty: ="
-    )
+    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: a property's comparison; empty: =")
     default: str = setting("", "the requested value for jobs without such a request", form=AMOUNT)
     drop: bool = setting(False, "whether the remote request omits the resource")
     require: bool = setting(False, "whether each job must request the resource")
